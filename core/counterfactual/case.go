@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
@@ -26,6 +27,7 @@ type Case struct {
 	Snap     *state.Snapshot // that was planned on
 	Now      int64           // of the plan, in Unix nanoseconds
 	Policies *policy.Set     // that decided
+	Plays    *policy.Set     // that look-ahead calls; nil: Policies
 	Ties     tiebreak.Order
 }
 
@@ -57,9 +59,9 @@ type Explorer struct {
 
 // New returns an Explorer after making the decision once.
 func New(ctx context.Context, c Case) (*Explorer, error) {
-	x := &Explorer{c: c, scheduler: scheduler.New(scheduler.Config{
+	x := &Explorer{c: c, scheduler: lookahead.NewSchedulerWith(scheduler.Config{
 		Policies: c.Policies, Ties: c.Ties, Forget: true, // the cache describes other states
-	})}
+	}, c.Plays)}
 	base, err := x.decide(ctx, c.Snap, c.Now)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
@@ -52,7 +53,7 @@ func NextOnNode(ctx context.Context, c Case, nodeID string) (*Forecast, error) {
 		f.Reason = "the allocations of the node hold neither processor nor memory"
 		return f, nil
 	}
-	s := scheduler.New(scheduler.Config{Policies: c.Policies, Ties: c.Ties, Forget: true})
+	s := lookahead.NewSchedulerWith(scheduler.Config{Policies: c.Policies, Ties: c.Ties, Forget: true}, c.Plays)
 	for _, priority := range thresholds(c.Snap, nodeID) {
 		if err := ctx.Err(); err != nil {
 			return nil, err

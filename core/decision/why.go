@@ -27,6 +27,7 @@ func Why(c *model.Choice, snap *state.Snapshot) *events.Why {
 	for _, r := range c.Ranked {
 		w.Ranked = append(w.Ranked, events.RankedOption{
 			NodeID: r.NodeID, Tiers: r.Tiers, Score: finite(r.Score), Victims: r.Victims, HighestPriority: r.Highest,
+			Outlook: outlook(r.Outlook),
 		})
 	}
 	for i := range c.Candidates {
@@ -34,6 +35,13 @@ func Why(c *model.Choice, snap *state.Snapshot) *events.Why {
 	}
 	w.Text = append(w.Text, choiceOfNode(c, Exact), choiceOfVictims(w))
 	return w
+}
+
+func outlook(o *model.Outlook) *events.Outlook {
+	if o == nil {
+		return nil
+	}
+	return &events.Outlook{LostWork: o.LostWork, CascadeDepth: o.Depth, Delay: o.Delay}
 }
 
 // candidate resolves a candidate. A candidate that the state lacks keeps its ID alone.

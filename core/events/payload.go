@@ -95,6 +95,14 @@ type RankedOption struct {
 	Score           float64  // higher ranks first, if the tiers are equal
 	Victims         int
 	HighestPriority int32
+	Outlook         *Outlook `json:",omitempty"` // nil: the option was not played
+}
+
+// Outlook predicts the consequences of an option, if no other work arrives.
+type Outlook struct {
+	LostWork     int64 // nanoseconds, of all evictions, those of the option included
+	CascadeDepth int32 // length of the longest chain of evictions
+	Delay        int64 // nanoseconds for which evicted instances do not run, summed over them
 }
 
 // Candidate is an allocation that could have been evicted. Tier and Score are nil if the

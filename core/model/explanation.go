@@ -156,7 +156,15 @@ type RankedOption struct {
 	Tiers   [4]int64
 	Score   float64
 	Victims int
-	Highest int32 // priority of a victim
+	Highest int32    // priority of a victim
+	Outlook *Outlook // as the policy read it; nil: the option was not played
+}
+
+// An Outlook predicts the consequences of an option, if no other work arrives.
+type Outlook struct {
+	LostWork int64 // nanoseconds, of all evictions, those of the option included
+	Depth    int32 // length of the longest chain of evictions
+	Delay    int64 // nanoseconds for which evicted instances do not run, summed over them
 }
 
 // A Candidate is an allocation that could have been evicted with the chosen option.

@@ -21,11 +21,15 @@ type Choice struct {
 	Why *model.Choice
 }
 
-// Best returns the best option; ok is false if there is none. It returns a
-// *policy.Error if the chooser is at fault.
+// Best returns the best option; ok is false if there is none. If the request has a
+// LookAhead, the chooser is called again about the best options after these were played. It
+// returns a *policy.Error if the chooser is at fault.
 func (f *Finder) Best() (choice Choice, ok bool, err error) {
 	f.continueRounds(false)
 	if err := f.scoreOptions(); err != nil || len(f.table.at) == 0 {
+		return Choice{}, false, err
+	}
+	if err := lookAhead(f); err != nil {
 		return Choice{}, false, err
 	}
 	best := 0
@@ -113,8 +117,50 @@ func (f *Finder) choice(i int) Choice {
 	f.chosen = o.appendVictims(f.chosen[:0], s.scope.Snap)
 	c.Victims = f.chosen
 	if s.req.Explain {
-		c.Why = s.explain(o, len(f.table.at))
+		c.Why = s.explain(o, f.table.found)
 		c.Why.Ranked = []model.RankedOption{f.table.ranked(i, s.scope.Snap)}
 	}
 	return c
+}
+
+// A LookAhead predicts the consequences of placing the instance at hand by a choice.
+// Outlook is called one choice at a time on the goroutine of the Finder, in a
+// deterministic order. It returns false if the fuel of the evaluation is used up.
+type LookAhead interface {
+	Outlook(c *Choice) (model.Outlook, bool)
+}
+
+// Playable is how many options are played at most. More would seldom change the choice,
+// and each one costs several evaluations.
+const Playable = 4
+
+// lookAhead plays the best options of the last call, and calls the chooser about these
+// alone. If there is one option, or the fuel is used up before two were played, the last
+// call decides.
+func lookAhead(f *Finder) error {
+	t, s := &f.table, &f.search
+	if !s.traits.looksAhead || len(t.at) < 2 {
+		return nil
+	}
+	played := t.outlooks[:0]
+	kept := t.best(Playable)
+	for _, i := range kept {
+		choice := f.choice(i)
+		outlook, ok := s.req.LookAhead.Outlook(&choice)
+		if !ok {
+			break
+		}
+		played = append(played, playedOption{t.at[i], outlook})
+	}
+	if t.outlooks = played; len(played) < 2 {
+		t.outlooks = t.outlooks[:0]
+		return nil
+	}
+	// Options stay in the order of nodes, which breaks ties.
+	slices.SortFunc(t.outlooks, func(a, b playedOption) int { return int(a.at - b.at) })
+	t.at = t.at[:0]
+	for i := range t.outlooks {
+		t.at = append(t.at, t.outlooks[i].at)
+	}
+	return t.call(s, &f.chooser, &f.findings)
 }

@@ -2,7 +2,9 @@ package preempt
 
 import (
 	"math"
+	"slices"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
@@ -16,24 +18,38 @@ import (
 // are reused, and a policy must not retain them.
 type optionTable struct {
 	options sdk.Options
-	at      []int32      // position in results.options, by option of the call
-	rows    []*state.Row // the victims of all of them
-	scores  sdk.OptionScores
-	levels  []*prune.LeastLevel // of scoreLeast: the victims, by option
-	ids     columns.Strings
+	at      []int32 // position in results.options, by option of the call
+	found   int     // feasible options, of which the call may have fewer
+	// outlooks are those of the options of the call; empty: they were not played.
+	outlooks []playedOption
+	rows     []*state.Row // the victims of all of them
+	scores   sdk.OptionScores
+	levels   []*prune.LeastLevel // of scoreLeast: the victims, by option
+	ids      columns.Strings
 }
 
-// score fills the table and calls the chooser about it. Recheck times go to findings.
-// It returns a *policy.Error if the chooser fails or returns a score that is not
-// finite.
+// score calls the chooser about all feasible options.
 func (t *optionTable) score(s *search, chooser *hook, findings *protect.Findings) error {
+	t.at, t.outlooks = t.at[:0], t.outlooks[:0]
+	for i := range s.options {
+		if s.options[i].feasible {
+			t.at = append(t.at, int32(i))
+		}
+	}
+	t.found = len(t.at)
+	return t.call(s, chooser, findings)
+}
+
+// call fills the table and calls the chooser about it. Recheck times go to findings. It
+// returns a *policy.Error if the chooser fails or returns a score that is not finite.
+func (t *optionTable) call(s *search, chooser *hook, findings *protect.Findings) error {
 	t.fill(s)
 	n := len(t.at)
 	if n == 0 {
 		return nil
 	}
 	v := chooser.version
-	if err := t.call(chooser, n); err != nil {
+	if err := t.callPolicy(chooser, n); err != nil {
 		return err
 	}
 	findings.MergePolicyRecheck(t.scores.Recheck, t.options.Now)
@@ -45,8 +61,8 @@ func (t *optionTable) score(s *search, chooser *hook, findings *protect.Findings
 	return nil
 }
 
-// call calls the chooser about the n options of the table.
-func (t *optionTable) call(chooser *hook, n int) error {
+// callPolicy calls the chooser about the n options that have been laid out.
+func (t *optionTable) callPolicy(chooser *hook, n int) error {
 	for i := range t.scores.Tiers {
 		t.scores.Tiers[i] = scratch.Zeroed(t.scores.Tiers[i], n)
 	}
@@ -77,17 +93,11 @@ func (t *optionTable) better(i, j int) bool {
 	return i < j
 }
 
-// fill lays out the feasible options. Columns that the chooser does not read are left
-// as they are. It costs the feasible options times the columns that are read.
+// fill lays out the options of the call. Columns that the chooser does not read are left
+// as they are. It costs the options times the columns that are read.
 func (t *optionTable) fill(s *search) {
 	o := &t.options
 	t.start(s)
-	t.at = t.at[:0]
-	for i := range s.options {
-		if s.options[i].feasible {
-			t.at = append(t.at, int32(i))
-		}
-	}
 	t.fillTotals(s)
 	read := s.traits.optionColumns
 	if read.Has(sdk.FitColumns) {
@@ -135,6 +145,9 @@ func (t *optionTable) fillTotals(s *search) {
 	}
 	if s.traits.optionColumns.Has(sdk.RelocationColumns) {
 		t.fillRelocation(s)
+	}
+	if s.traits.optionColumns.Has(sdk.LookAheadColumns) {
+		t.fillOutlooks()
 	}
 	t.fillBounds(s.bounds)
 }
@@ -263,5 +276,39 @@ func (t *optionTable) fillVictim(s *search, v *sdk.Rows, opt *option, x int32) {
 			}
 			v.Devices[r] = append(v.Devices[r], n)
 		}
+	}
+}
+
+// playedOption is an option of the table with its outlook.
+type playedOption struct {
+	at int32 // in results.options
+	model.Outlook
+}
+
+// best returns the best n options of the last call, the best first.
+func (t *optionTable) best(n int) []int {
+	list := make([]int, 0, n+1)
+	for i := range t.at {
+		if len(list) == n && !t.better(i, list[n-1]) {
+			continue
+		}
+		at := len(list)
+		for at > 0 && t.better(i, list[at-1]) {
+			at--
+		}
+		list = slices.Insert(list, at, i)
+		list = list[:min(len(list), n)]
+	}
+	return list
+}
+
+// fillOutlooks fills the outlook of every option: zeros unless the options were played.
+func (t *optionTable) fillOutlooks() {
+	o, n := &t.options, len(t.at)
+	o.ExpectedLostWork, o.CascadeDepth = scratch.Zeroed(o.ExpectedLostWork, n), scratch.Zeroed(o.CascadeDepth, n)
+	o.ExpectedDelay = scratch.Zeroed(o.ExpectedDelay, n)
+	for i := range t.outlooks {
+		x := &t.outlooks[i]
+		o.ExpectedLostWork[i], o.CascadeDepth[i], o.ExpectedDelay[i] = x.LostWork, x.Depth, x.Delay
 	}
 }

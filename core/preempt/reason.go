@@ -192,6 +192,9 @@ func (t *optionTable) ranked(i int, snap *state.Snapshot) model.RankedOption {
 	for n := range t.scores.Tiers {
 		r.Tiers[n] = t.scores.Tiers[n][i]
 	}
+	if len(t.outlooks) > 0 {
+		r.Outlook = new(t.outlooks[i].Outlook)
+	}
 	return r
 }
 

@@ -44,6 +44,9 @@ type Request struct {
 	TieOrder tiebreak.Order
 	Workers  int // goroutines to search with; 0 or 1: the caller's alone
 
+	// LookAhead plays options, for choosers that read their outlooks; nil: none is played.
+	LookAhead LookAhead
+
 	// OnCall is called for every call of a hook, from several goroutines if Workers is
 	// more than 1; nil: not called.
 	OnCall func(policy.Call)

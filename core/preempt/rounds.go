@@ -173,7 +173,7 @@ func (t *optionTable) scoreLeast(s *search, chooser *hook, bounds []prune.Bound,
 		return nil
 	}
 	t.fillLeast(s, bounds, least)
-	if err := t.call(chooser, len(t.at)); err != nil {
+	if err := t.callPolicy(chooser, len(t.at)); err != nil {
 		return err
 	}
 	for i, at := range t.at {
@@ -207,6 +207,10 @@ func (t *optionTable) fillLeast(s *search, bounds []prune.Bound, least []prune.L
 		o.Stranded, o.Displacing = scratch.Zeroed(o.Stranded, n), scratch.Zeroed(o.Displacing, n)
 		o.DisplacedPriority = scratch.Filled(o.DisplacedPriority, n, math.MinInt32)
 		o.DisplacedLostWork = scratch.Zeroed(o.DisplacedLostWork, n)
+	}
+	if read.Has(sdk.LookAheadColumns) {
+		t.outlooks = t.outlooks[:0]
+		t.fillOutlooks()
 	}
 	if read.Has(sdk.FitColumns) {
 		t.zeroFit(n)

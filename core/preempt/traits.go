@@ -17,6 +17,7 @@ type traits struct {
 	columns       sdk.Columns // that victims reads
 	optionColumns sdk.Columns // that chooser reads
 	relocates     bool        // some of them reads where victims could run instead
+	looksAhead    bool        // chooser reads outlooks, and options can be played
 
 	// simpleAsk: the request contains neither ports nor devices.
 	simpleAsk bool
@@ -50,7 +51,9 @@ func newTraits(req *Request, snap *state.Snapshot) (t traits) {
 		t.delta = req.Policy
 	}
 	info := t.victims.Info()
-	t.columns, t.optionColumns = info.Columns, t.chooser.Info().Columns
+	// Outlooks exist after victims were selected.
+	t.columns, t.optionColumns = info.Columns&^sdk.LookAheadColumns, t.chooser.Info().Columns
+	t.looksAhead = req.LookAhead != nil && t.optionColumns.Has(sdk.LookAheadColumns)
 	t.relocates = t.reads(sdk.RelocationColumns) || t.optionColumns.Has(sdk.RelocationColumns)
 	t.simpleAsk = len(req.Group.Ask.Ports)+len(req.Group.Ask.Devices) == 0
 	t.separation = req.Rules != nil && req.Rules.HasSeparation()
@@ -90,16 +93,17 @@ const (
 // for a request for amounts alone.
 const boundColumns = sdk.UseColumns | sdk.StartColumn | sdk.LostWorkColumn | sdk.MustLeaveColumn | sdk.DeviceColumns |
 	sdk.AnnotationColumns | sdk.VictimColumns | sdk.FitColumns | sdk.TimeColumns | sdk.TotalsColumn | sdk.BudgetColumns |
-	sdk.RelocationColumns
+	sdk.RelocationColumns | sdk.LookAheadColumns
 
 // bounding returns how the policy's choice can be bounded. A hook that limits candidates, ports
-// and devices exclude bounds: amounts alone would no longer decide. So does a column that has no
+// and devices exclude bounds: amounts alone would no longer decide. Options that are played
+// exclude them as well: the best ones before that need not be the best ones after it. So does a column that has no
 // least value, such as names: a policy that declares Monotone does not order by it, but may
 // read it for its scores.
 func (t *traits) bounding() bounding {
 	info := t.chooser.Info()
 	switch {
-	case !t.simpleAsk || t.delta != nil:
+	case t.looksAhead || !t.simpleAsk || t.delta != nil:
 		return unbounded
 	case info.LeastFirst && t.optionColumns.Has(sdk.StartColumn):
 		return boundByCost

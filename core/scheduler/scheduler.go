@@ -31,6 +31,12 @@ type Config struct {
 	Observe func(Decision)
 	// Explain adds the reasons of evictions to plans, as CommitGroup.Choices.
 	Explain bool
+	// Player plays plans with evictions, for policies that read outlooks; nil: none is played.
+	// lookahead.NewScheduler sets it.
+	Player placement.Player
+	// Hypothetical leaves the circuit breakers of policies as they are: the states that are
+	// planned on, and their times, are only played.
+	Hypothetical bool
 }
 
 // Policies provides the set of policies for an evaluation: one that never changes,
@@ -58,7 +64,7 @@ func New(config Config) *Scheduler {
 	s := &Scheduler{config: config}
 	options := placement.Options{
 		NewID: config.NewID, TieOrder: config.Ties, Workers: config.Workers, NoFailureCache: config.Forget,
-		Explain: config.Explain,
+		Explain: config.Explain, Player: config.Player,
 	}
 	if config.Observe != nil {
 		options.OnCall = s.calls.add
@@ -125,11 +131,11 @@ func (s *Scheduler) planJob(policies *policy.Set, eval *model.Evaluation, snap *
 	err = a.run()
 	version := a.e.Policy.Version
 	if fault, ok := errors.AsType[*policy.Error](err); ok {
-		if a.e.Policy.Consulted {
+		if a.e.Policy.Consulted && !s.config.Hypothetical {
 			version.Breaker.RecordFault(now, fault)
 		}
 		a, err = s.planAgain(a, version, fault)
-	} else if a.e.Policy.Consulted {
+	} else if a.e.Policy.Consulted && !s.config.Hypothetical {
 		version.Breaker.RecordSuccess()
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -246,7 +247,7 @@ func (s *Server) newWorker() *worker.Worker {
 	}
 	plans := scheduler.Config{Policies: s.policies, NewID: s.newAllocID, Observe: s.observeDecision, Explain: true}
 	s.traces.TraceWorker(&c, &plans)
-	c.Scheduler = scheduler.New(plans)
+	c.Scheduler = lookahead.NewScheduler(plans)
 	return worker.New(c)
 }
 

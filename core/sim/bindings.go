@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/lifetime"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/core/state"
@@ -107,14 +108,14 @@ func (e *engine) changeBinding(b *model.Binding, stopped bool, trigger model.Tri
 }
 
 // endBindings completes the assignments that are due to finish or to have stopped.
-func (e *engine) endBindings(at int64, due []end) {
+func (e *engine) endBindings(at int64, due []lifetime.End) {
 	var ids []string
 	snap := e.store.Snapshot()
 	for _, end := range due {
-		if !end.binding {
+		if !end.Binding {
 			continue
 		}
-		if a := snap.Assignment(end.alloc); a != nil && !a.Done && end.stop != a.Live() {
+		if a := snap.Assignment(end.Alloc); a != nil && !a.Done && end.Stop != a.Live() {
 			ids = append(ids, a.ID)
 		}
 	}
@@ -132,7 +133,7 @@ func (e *engine) endBindings(at int64, due []end) {
 // A bindingCommit is the commit of a binding.
 type bindingCommit struct {
 	bound         *bindings
-	timers        *timers
+	timers        *lifetime.Ends
 	record        *recorder
 	now           int64
 	plan          *model.Plan
@@ -178,7 +179,7 @@ func (c *bindingCommit) withdrawn() map[string][]string {
 			leaves = model.PartID(a.ID, w.By)
 			c.bound.entries[leaves] = c.bound.name(a)
 		}
-		c.timers.add(end{at: c.now + wait, alloc: leaves, stop: true, binding: true})
+		c.timers.Add(lifetime.End{At: c.now + wait, Alloc: leaves, Stop: true, Binding: true})
 		if w.By == "" {
 			continue
 		}
@@ -221,7 +222,7 @@ func (c *bindingCommit) assigned() (rooms []string) {
 		if old != nil {
 			more -= old.Replicas
 		} else {
-			c.timers.addBindingEnd(c.after, a)
+			addBindingEnd(c.timers, c.after, a)
 		}
 		known := false
 		for _, claim := range c.before.ClusterClaims(a.ClusterID) {

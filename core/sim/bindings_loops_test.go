@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cede-scheduler/cede/core/lifetime"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
@@ -46,7 +47,7 @@ func playChecked(t *rapid.T, f *scenario.File) (*engine, *Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{opts: Options{Resolve: resolveKarmada}, file: resolved, waiting: newWaiting(), jobs: newJobStats(), bound: newBindings()}
+	e := &engine{opts: Options{Resolve: resolveKarmada}, file: resolved, waiting: lifetime.NewWaiting(), jobs: newJobStats(), bound: newBindings()}
 	if err := e.loadPolicies(); err != nil {
 		t.Fatal(err)
 	}

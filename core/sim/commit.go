@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/cede-scheduler/cede/core/lifetime"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
@@ -23,7 +24,7 @@ func (e *engine) committed(snap *state.Snapshot, batch *apply.Batch, evals []*mo
 				if len(a.Group.Labels) > 0 {
 					taken = append(taken, a.NodeID)
 				}
-				if len(e.waiting.victims[a.ID]) == 0 {
+				if !e.waiting.Waits(a.ID) {
 					ready = append(ready, a.ID)
 				}
 			}
@@ -52,7 +53,7 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 		}
 		e.record.collector.Stopped(e.now(), a, s.MovedTo != "")
 		if s.MovedTo != "" && a.Group.KillTimeout > 0 {
-			e.waiting.addMove(g, a)
+			e.waiting.AddMove(g, a)
 		}
 		e.beginStop(a)
 	}
@@ -63,9 +64,9 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 		}
 		rooms = append(rooms, a.NodeID)
 		if a.Group.KillTimeout > 0 && !a.Unknown(before.Node(a.NodeID)) { // no placement waits for a disconnected node
-			e.waiting.add(v.By, a.ID)
+			e.waiting.Add(v.By, a.ID)
 		}
-		e.waiting.inherit(v.By, a.ID)
+		e.waiting.Inherit(v.By, a.ID)
 		e.beginStop(a)
 	}
 	for _, u := range g.Updates {
@@ -77,5 +78,5 @@ func (e *engine) stopAll(g *model.CommitGroup, before *state.Snapshot, rooms []s
 // beginStop schedules the end of a stopping allocation. If its kill timeout is 0, the
 // end is due at once.
 func (e *engine) beginStop(a *model.Allocation) {
-	e.timers.add(end{at: e.now() + a.Group.KillTimeout, alloc: a.ID, stop: true})
+	e.timers.Add(lifetime.End{At: e.now() + a.Group.KillTimeout, Alloc: a.ID, Stop: true})
 }

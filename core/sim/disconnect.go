@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/lifetime"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -10,15 +11,17 @@ import (
 // disconnected holds events on nodes that are down and may return. They take effect
 // when the node returns.
 type disconnected struct {
-	ends   map[string][]end    // by node, in order
-	starts map[string][]string // allocations that may start
+	ends   map[string][]lifetime.End // by node, in order
+	starts map[string][]string       // allocations that may start
 }
 
-func newDisconnected() disconnected { return disconnected{map[string][]end{}, map[string][]string{}} }
+func newDisconnected() disconnected {
+	return disconnected{map[string][]lifetime.End{}, map[string][]string{}}
+}
 
 // retainEnd retains an end until the node of its allocation returns. It returns false
 // if the node is connected.
-func (d *disconnected) retainEnd(snap *state.Snapshot, a *model.Allocation, due end) bool {
+func (d *disconnected) retainEnd(snap *state.Snapshot, a *model.Allocation, due lifetime.End) bool {
 	if !a.Unknown(snap.Node(a.NodeID)) {
 		return false
 	}
@@ -40,7 +43,7 @@ func (d *disconnected) reachable(snap *state.Snapshot, ids []string) []string {
 }
 
 // release removes and returns the retained events of a node.
-func (d *disconnected) release(nodeID string) (ends []end, starts []string) {
+func (d *disconnected) release(nodeID string) (ends []lifetime.End, starts []string) {
 	ends, starts = d.ends[nodeID], d.starts[nodeID]
 	delete(d.ends, nodeID)
 	delete(d.starts, nodeID)
@@ -51,7 +54,7 @@ func (d *disconnected) release(nodeID string) (ends []end, starts []string) {
 func (e *engine) returned(nodeID string) {
 	ends, starts := e.disconnected.release(nodeID)
 	for _, due := range ends {
-		e.timers.add(end{at: e.now(), alloc: due.alloc, stop: due.stop})
+		e.timers.Add(lifetime.End{At: e.now(), Alloc: due.Alloc, Stop: due.Stop})
 	}
 	e.start(starts...)
 }

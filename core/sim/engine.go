@@ -8,6 +8,8 @@ import (
 
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/lifetime"
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -47,13 +49,13 @@ type engine struct {
 
 	before       *state.Snapshot // the state to which the current plan is committed
 	base         *state.Snapshot // the state of the current evaluation
-	timers       timers
+	timers       lifetime.Ends
 	next         int  // index into file.Steps
 	hasNoExecute bool // an allocation runs at time 0 on a node with a NoExecute taint
 	evals        int  // number of evaluations, for their IDs
 	livelock     livelockGuard
 	finished     []string // evaluations that have ended
-	waiting      waiting
+	waiting      lifetime.Waiting
 	disconnected disconnected
 	bound        bindings
 	jobs         jobStats
@@ -70,7 +72,7 @@ func Play(ctx context.Context, f *scenario.File, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{opts: o, file: resolved, waiting: newWaiting(), disconnected: newDisconnected(), jobs: newJobStats(), bound: newBindings(), tracer: newTracer(o.Timeline)}
+	e := &engine{opts: o, file: resolved, waiting: lifetime.NewWaiting(), disconnected: newDisconnected(), jobs: newJobStats(), bound: newBindings(), tracer: newTracer(o.Timeline)}
 	if err := e.loadPolicies(); err != nil {
 		return nil, err
 	}
@@ -112,7 +114,7 @@ func (e *engine) assemble() error {
 	})
 	e.worker = worker.New(worker.Config{
 		Queue: worker.LocalQueue(e.broker), Planner: submitter{e}, States: e.store, Evals: e,
-		Scheduler: scheduler.New(scheduler.Config{
+		Scheduler: lookahead.NewScheduler(scheduler.Config{
 			Policies: e.policies, Ties: tiesOf(e.opts, e.file), Workers: e.opts.Workers,
 			Explain: true,
 		}),
@@ -187,10 +189,10 @@ func (e *engine) writeInitialState() error {
 	for _, a := range e.file.Running {
 		stored := snap.Alloc(a.ID)
 		e.record.initial(stored)
-		e.scheduleEnd(stored)
+		e.timers.AddStarted(stored, e.now())
 	}
 	for a := range snap.Assignments() {
-		e.timers.addBindingEnd(snap, a)
+		addBindingEnd(&e.timers, snap, a)
 	}
 	return nil
 }
@@ -234,7 +236,7 @@ func (e *engine) nextInstant() (at int64, ok bool) {
 	if e.hasNoExecute {
 		earliest(e.now())
 	}
-	if t, more := e.timers.first(); more {
+	if t, more := e.timers.First(); more {
 		earliest(t)
 	}
 	if t, more := e.clock.Next(); more {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/lifetime"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -50,7 +51,7 @@ func newLivelockedEngine(t *testing.T) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{file: resolved, waiting: newWaiting(), jobs: newJobStats(), bound: newBindings()}
+	e := &engine{file: resolved, waiting: lifetime.NewWaiting(), jobs: newJobStats(), bound: newBindings()}
 	asked := 0
 	e.opts.Resolve = func(spec PolicySpec) (*policy.Version, error) {
 		return policy.NewVersion(policy.Source{Name: spec.Name, Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), func() sdk.Policy {

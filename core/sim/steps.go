@@ -120,20 +120,20 @@ func (e *engine) ends(at int64) {
 	var updates []apply.ClientUpdate
 	var rooms, stopped []string
 	snap := e.store.Snapshot()
-	due := e.timers.due(at)
+	due := e.timers.Due(at)
 	e.endBindings(at, due)
 	for _, end := range due {
-		if end.binding {
+		if end.Binding {
 			continue
 		}
-		a := snap.Alloc(end.alloc)
-		if a == nil || a.Client.Terminal() || end.stop != (a.Desired != model.DesiredRun) || e.disconnected.retainEnd(e.store.Snapshot(), a, end) {
+		a := snap.Alloc(end.Alloc)
+		if a == nil || a.Client.Terminal() || end.Stop != (a.Desired != model.DesiredRun) || e.disconnected.retainEnd(e.store.Snapshot(), a, end) {
 			continue
 		}
 		updates = append(updates, apply.ClientUpdate{
 			AllocID: a.ID, Status: model.ClientComplete, Started: a.Started, StartTime: a.StartTime,
 		})
-		if end.stop {
+		if end.Stop {
 			stopped = append(stopped, a.ID)
 			continue
 		}
@@ -150,7 +150,7 @@ func (e *engine) ends(at int64) {
 	e.feed.Evals(snap, at, evals...)
 	e.feed.Freed(snap, at, append(rooms, snap.ChangedCohortNodes()...)...)
 	for _, id := range stopped {
-		e.start(e.waiting.gone(id)...)
+		e.start(e.waiting.Gone(id)...)
 	}
 }
 
@@ -178,6 +178,6 @@ func (e *engine) start(ids ...string) {
 	for _, u := range updates {
 		a := snap.Alloc(u.AllocID)
 		e.record.collector.Started(now, a)
-		e.scheduleEnd(a)
+		e.timers.AddStarted(a, e.now())
 	}
 }

@@ -23,6 +23,14 @@ func New() *Store {
 	return s
 }
 
+// NewAt returns a store at the state of a snapshot. It and other stores that hold the
+// snapshot continue independently.
+func NewAt(sn *Snapshot) *Store {
+	s := &Store{}
+	s.current.Store(sn)
+	return s
+}
+
 // Snapshot returns the newest committed state.
 func (s *Store) Snapshot() *Snapshot { return s.current.Load() }
 

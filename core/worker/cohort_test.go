@@ -88,6 +88,6 @@ func TestFeed_RestoreOffersNodeOfEndedMember(t *testing.T) {
 	ended := newCohort(q)
 	q.broker.Disable()
 	q.broker.Enable()
-	q.feed.Restore(ended, 1, 0)
+	q.feed.Restore(ended, 1, 0, nil)
 	q.expectNext("first")
 }

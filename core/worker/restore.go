@@ -21,11 +21,15 @@ const maxOffers = 20_000_000
 // at its last change that may have freed capacity, to evaluations whose snapshot is older.
 // Those that have seen it stay blocked, as on a server that never lost leadership. changed
 // is the index of the last change that may unblock any evaluation, such as of a policy.
-func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64) {
+// Evaluations for which skip returns true are omitted; nil omits none.
+func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64, skip func(*model.Evaluation) bool) {
 	f.colocating, f.deferred = nil, nil
 	f.demand, f.slacks = nil, nil
 	var pending, blocked []*model.Evaluation
 	for e := range snap.Evals() {
+		if skip != nil && skip(e) {
+			continue
+		}
 		switch e.Status {
 		case model.EvalPending:
 			pending = append(pending, e)

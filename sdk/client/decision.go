@@ -67,6 +67,14 @@ type DecisionOption struct {
 	Score           float64
 	Victims         int
 	HighestPriority int
+	Outlook         *DecisionOutlook `json:",omitempty"` // absent if the option was not played
+}
+
+// DecisionOutlook predicts the consequences of an option, if no other work arrives.
+type DecisionOutlook struct {
+	LostWork     int64 // ns, of all evictions, those of the option included
+	CascadeDepth int   // length of the longest chain of evictions
+	Delay        int64 // ns for which evicted instances do not run, summed over them
 }
 
 // DecisionCandidate is an allocation that could have been evicted. If the caller may not

@@ -17,16 +17,19 @@ type component struct {
 // layers is the table of components, from the top down. The most specific path
 // owns a package.
 var layers = []component{
-	{"cmd", 8, "cmd wires one binary together; a package that imports it cannot be embedded, replayed or tested without that binary"},
+	{"cmd", 10, "cmd wires one binary together; a package that imports it cannot be embedded, replayed or tested without that binary"},
 
-	{"core/api", 7, "the API translates requests for the engine; the engine must run without it, as it does in the simulator"},
-	{"core/web", 7, "pages show the state of the engine; the engine must not depend on its observers"},
+	{"core/api", 9, "the API translates requests for the engine; the engine must run without it, as it does in the simulator"},
+	{"core/web", 9, "pages show the state of the engine; the engine must not depend on its observers"},
 
-	{"core/sim", 6, "the simulator runs the server's own packages unchanged; a package that depends on it could behave differently in it"},
-	{"core/server", 6, "the server drives the packages beneath it; they must run without one, or the simulator would be a second implementation"},
+	{"core/sim", 8, "the simulator runs the server's own packages unchanged; a package that depends on it could behave differently in it"},
+	{"core/server", 8, "the server drives the packages beneath it; they must run without one, or the simulator would be a second implementation"},
+
+	{"core/counterfactual", 7, "counterfactuals make decisions again with the scheduler; it must not depend on its examiner"},
+
+	{"core/lookahead", 6, "a play drives workers on a fork of the state; they run without it, and the scheduler sees it through an interface of its own"},
 
 	{"core/kube/extender", 5, "the extender calls the scheduler and its policies as a worker does; it serves another cluster than the server's own"},
-	{"core/counterfactual", 5, "counterfactuals make decisions again with the scheduler; it must not depend on its examiner"},
 	{"core/worker", 5, "a worker drives the scheduler and submits plans; neither may depend on its driver"},
 
 	{"core/scheduler", 4, "scheduling is one function from an evaluation and a snapshot to a plan; the packages beneath are tested without it"},
@@ -44,6 +47,7 @@ var layers = []component{
 	{"core/state", 2, "the state is written by entries and read through snapshots; it takes no part in decisions"},
 	{"core/agent", 2, "an agent runs on a node and reaches servers over the network only"},
 	{"core/kube", 2, "Kubernetes objects are translated into the model at the edge; the engine has one vocabulary"},
+	{"core/lifetime", 2, "times of ends are computed from allocations; applying them is the caller's task"},
 	{"core/jobspec", 2, "job files are translated into the model at the edge; the engine has one vocabulary"},
 
 	{"sdk", 1, "the SDK is imported by authors outside this repository; the lowest layers do not need it"},

@@ -35,7 +35,7 @@ var exceptions = map[string]exception{
 	"cmd/internal/cli/cmdutil.Env fields":         {21, "is the outside of a command, which tests replace as a whole"},
 	"core/jobspec.conversion methods":             {38, "converts one document: a method per part of it"},
 	"core/jobspec.object methods":                 {39, "reads one document: a method per kind of value and per part"},
-	"core/sim.engine methods":                     {34, "is the loop of a run: its instants, steps, writes and ends; the records of bindings, timers and policies are types of their own"},
+	"core/sim.engine methods":                     {33, "is the loop of a run: its instants, steps, writes and ends; the records of bindings, timers and policies are types of their own"},
 	"core/sim/metrics.Collector methods":          {32, "receives the events of a run: a method per kind of event"},
 	"core/model.Allocation fields":                {27, document},
 	"core/model.Binding fields":                   {29, document},

@@ -32,9 +32,13 @@ func whyView(w *events.Why) *client.DecisionWhy {
 		Ranked: []client.DecisionOption{}, Candidates: []client.DecisionCandidate{},
 	}
 	for _, r := range w.Ranked {
-		out.Ranked = append(out.Ranked, client.DecisionOption{
+		option := client.DecisionOption{
 			NodeID: r.NodeID, Tiers: r.Tiers[:], Score: r.Score, Victims: r.Victims, HighestPriority: int(r.HighestPriority),
-		})
+		}
+		if o := r.Outlook; o != nil {
+			option.Outlook = &client.DecisionOutlook{LostWork: o.LostWork, CascadeDepth: int(o.CascadeDepth), Delay: o.Delay}
+		}
+		out.Ranked = append(out.Ranked, option)
 	}
 	for _, x := range w.Candidates {
 		out.Candidates = append(out.Candidates, client.DecisionCandidate{

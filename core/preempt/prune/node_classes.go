@@ -65,7 +65,7 @@ func ReadsClassesOnly(victims, options sdk.Columns) bool {
 	const (
 		ofVictims = amountColumns &^ sdk.SharedTables
 		ofOptions = sdk.FitColumns | sdk.UseColumns | sdk.MustLeaveColumn | sdk.DeviceColumns | sdk.PlaceColumn |
-			sdk.TotalsColumn | sdk.RelocationColumns
+			sdk.TotalsColumn | sdk.RelocationColumns | sdk.LookAheadColumns
 	)
 	return victims&^ofVictims == 0 && options&^ofOptions == 0
 }

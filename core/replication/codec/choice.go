@@ -15,6 +15,7 @@ func (e *Encoder) choice(c *model.Choice) *pb.Choice {
 		r := &c.Ranked[i]
 		m.Ranked = append(m.Ranked, &pb.RankedOption{
 			NodeId: e.name(r.NodeID), Tiers: trimTiers(&r.Tiers), Score: r.Score, Victims: uint32(r.Victims), Highest: r.Highest,
+			Outlook: outlook(r.Outlook),
 		})
 	}
 	for i := range c.Candidates {
@@ -24,6 +25,13 @@ func (e *Encoder) choice(c *model.Choice) *pb.Choice {
 		})
 	}
 	return m
+}
+
+func outlook(o *model.Outlook) *pb.Outlook {
+	if o == nil {
+		return nil
+	}
+	return &pb.Outlook{LostWork: o.LostWork, Depth: uint32(o.Depth), Delay: o.Delay}
 }
 
 func (e *Encoder) policyCall(c *model.PolicyCall) *pb.PolicyCall {
@@ -51,6 +59,9 @@ func (d *Decoder) choice(m *pb.Choice) *model.Choice {
 	for _, r := range m.Ranked {
 		ranked := model.RankedOption{NodeID: d.name(r.NodeId), Score: r.Score, Victims: int(r.Victims), Highest: r.Highest}
 		copy(ranked.Tiers[:], r.Tiers)
+		if o := r.Outlook; o != nil {
+			ranked.Outlook = &model.Outlook{LostWork: o.LostWork, Depth: int32(o.Depth), Delay: o.Delay}
+		}
 		c.Ranked = append(c.Ranked, ranked)
 	}
 	for _, x := range m.Candidates {

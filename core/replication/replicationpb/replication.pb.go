@@ -4060,6 +4060,7 @@ type RankedOption struct {
 	Score         float64                `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
 	Victims       uint32                 `protobuf:"varint,4,opt,name=victims,proto3" json:"victims,omitempty"`
 	Highest       int32                  `protobuf:"zigzag32,5,opt,name=highest,proto3" json:"highest,omitempty"`
+	Outlook       *Outlook               `protobuf:"bytes,6,opt,name=outlook,proto3" json:"outlook,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4129,6 +4130,73 @@ func (x *RankedOption) GetHighest() int32 {
 	return 0
 }
 
+func (x *RankedOption) GetOutlook() *Outlook {
+	if x != nil {
+		return x.Outlook
+	}
+	return nil
+}
+
+type Outlook struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	LostWork      int64                  `protobuf:"zigzag64,1,opt,name=lost_work,json=lostWork,proto3" json:"lost_work,omitempty"`
+	Depth         uint32                 `protobuf:"varint,2,opt,name=depth,proto3" json:"depth,omitempty"`
+	Delay         int64                  `protobuf:"zigzag64,3,opt,name=delay,proto3" json:"delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Outlook) Reset() {
+	*x = Outlook{}
+	mi := &file_replication_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Outlook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Outlook) ProtoMessage() {}
+
+func (x *Outlook) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
+func (*Outlook) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Outlook) GetLostWork() int64 {
+	if x != nil {
+		return x.LostWork
+	}
+	return 0
+}
+
+func (x *Outlook) GetDepth() uint32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *Outlook) GetDelay() int64 {
+	if x != nil {
+		return x.Delay
+	}
+	return 0
+}
+
 type Candidate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AllocId       []byte                 `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"alloc_id,omitempty"`
@@ -4142,7 +4210,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4222,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4235,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Candidate) GetAllocId() []byte {
@@ -4217,7 +4285,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4229,7 +4297,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4242,7 +4310,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -4284,7 +4352,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4296,7 +4364,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4309,7 +4377,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -4351,7 +4419,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4431,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4444,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Claim) GetId() []byte {
@@ -4459,7 +4527,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4471,7 +4539,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4484,7 +4552,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -4535,7 +4603,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4547,7 +4615,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4560,7 +4628,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -4755,7 +4823,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +4835,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +4848,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -4825,7 +4893,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4837,7 +4905,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4850,7 +4918,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Job) GetNamespace() string {
@@ -5003,7 +5071,7 @@ type PreemptionToleration struct {
 
 func (x *PreemptionToleration) Reset() {
 	*x = PreemptionToleration{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5015,7 +5083,7 @@ func (x *PreemptionToleration) String() string {
 func (*PreemptionToleration) ProtoMessage() {}
 
 func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5028,7 +5096,7 @@ func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
 func (*PreemptionToleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
@@ -5074,7 +5142,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5086,7 +5154,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5099,7 +5167,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Group) GetName() string {
@@ -5259,7 +5327,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5271,7 +5339,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5284,7 +5352,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Disconnect) GetLostAfter() int64 {
@@ -5314,7 +5382,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5326,7 +5394,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5339,7 +5407,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Toleration) GetKey() string {
@@ -5394,7 +5462,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5406,7 +5474,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5419,7 +5487,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Task) GetName() string {
@@ -5496,7 +5564,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5508,7 +5576,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5521,7 +5589,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -5557,7 +5625,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5569,7 +5637,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5582,7 +5650,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -5623,7 +5691,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5635,7 +5703,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5648,7 +5716,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -5677,7 +5745,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5689,7 +5757,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5702,7 +5770,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -5743,7 +5811,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5755,7 +5823,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5768,7 +5836,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{67}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -5816,7 +5884,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5828,7 +5896,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5841,7 +5909,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{68}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Node) GetId() []byte {
@@ -6018,7 +6086,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6030,7 +6098,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6043,7 +6111,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{69}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Taint) GetKey() string {
@@ -6092,7 +6160,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6104,7 +6172,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6117,7 +6185,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{70}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Device) GetId() string {
@@ -6173,7 +6241,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6185,7 +6253,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6198,7 +6266,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{71}
+	return file_replication_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -6386,7 +6454,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6398,7 +6466,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6411,7 +6479,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -6487,7 +6555,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6499,7 +6567,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6512,7 +6580,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -6550,7 +6618,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6562,7 +6630,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6575,7 +6643,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -6682,7 +6750,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6694,7 +6762,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6707,7 +6775,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -6759,7 +6827,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6771,7 +6839,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6784,7 +6852,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Namespace) GetName() string {
@@ -6851,7 +6919,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6863,7 +6931,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6876,7 +6944,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -6989,7 +7057,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7001,7 +7069,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7014,7 +7082,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -7056,7 +7124,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7068,7 +7136,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7081,7 +7149,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -7121,7 +7189,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7133,7 +7201,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7146,7 +7214,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PolicyState) GetName() string {
@@ -7216,7 +7284,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7228,7 +7296,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7241,7 +7309,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Trial) GetVersion() string {
@@ -7281,7 +7349,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7293,7 +7361,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7306,7 +7374,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Token) GetAccessor() string {
@@ -7380,7 +7448,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7392,7 +7460,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7405,7 +7473,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Result) GetCode() string {
@@ -7485,7 +7553,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7497,7 +7565,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7510,7 +7578,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -7868,7 +7936,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7880,7 +7948,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7893,7 +7961,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{85}
+	return file_replication_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -7952,7 +8020,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7964,7 +8032,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7977,7 +8045,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{86}
+	return file_replication_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -8011,7 +8079,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8023,7 +8091,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8036,7 +8104,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{87}
+	return file_replication_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -8065,7 +8133,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8077,7 +8145,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8090,7 +8158,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{88}
+	return file_replication_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -8131,7 +8199,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8143,7 +8211,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8156,7 +8224,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{89}
+	return file_replication_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Upload) GetDigest() string {
@@ -8182,7 +8250,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8194,7 +8262,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8207,7 +8275,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{90}
+	return file_replication_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -8230,7 +8298,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8242,7 +8310,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8255,7 +8323,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{91}
+	return file_replication_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -8305,7 +8373,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8317,7 +8385,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8330,7 +8398,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{92}
+	return file_replication_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -8370,7 +8438,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8382,7 +8450,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8395,7 +8463,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{93}
+	return file_replication_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -8779,13 +8847,18 @@ const file_replication_proto_rawDesc = "" +
 	"PolicyCall\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04hook\x18\x02 \x01(\rR\x04hook\x12\x18\n" +
-	"\acolumns\x18\x03 \x01(\x04R\acolumns\"\x87\x01\n" +
+	"\acolumns\x18\x03 \x01(\x04R\acolumns\"\xbf\x01\n" +
 	"\fRankedOption\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\rR\x06nodeId\x12\x14\n" +
 	"\x05tiers\x18\x02 \x03(\x12R\x05tiers\x12\x14\n" +
 	"\x05score\x18\x03 \x01(\x01R\x05score\x12\x18\n" +
 	"\avictims\x18\x04 \x01(\rR\avictims\x12\x18\n" +
-	"\ahighest\x18\x05 \x01(\x11R\ahighest\"\x82\x01\n" +
+	"\ahighest\x18\x05 \x01(\x11R\ahighest\x126\n" +
+	"\aoutlook\x18\x06 \x01(\v2\x1c.cede.replication.v1.OutlookR\aoutlook\"R\n" +
+	"\aOutlook\x12\x1b\n" +
+	"\tlost_work\x18\x01 \x01(\x12R\blostWork\x12\x14\n" +
+	"\x05depth\x18\x02 \x01(\rR\x05depth\x12\x14\n" +
+	"\x05delay\x18\x03 \x01(\x12R\x05delay\"\x82\x01\n" +
 	"\tCandidate\x12\x19\n" +
 	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x18\n" +
 	"\averdict\x18\x02 \x01(\rR\averdict\x12\x16\n" +
@@ -9302,7 +9375,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 124)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 125)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -9354,80 +9427,81 @@ var file_replication_proto_goTypes = []any{
 	(*Choice)(nil),               // 47: cede.replication.v1.Choice
 	(*PolicyCall)(nil),           // 48: cede.replication.v1.PolicyCall
 	(*RankedOption)(nil),         // 49: cede.replication.v1.RankedOption
-	(*Candidate)(nil),            // 50: cede.replication.v1.Candidate
-	(*Stop)(nil),                 // 51: cede.replication.v1.Stop
-	(*Eviction)(nil),             // 52: cede.replication.v1.Eviction
-	(*Claim)(nil),                // 53: cede.replication.v1.Claim
-	(*DeviceUse)(nil),            // 54: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),           // 55: cede.replication.v1.Allocation
-	(*JobKey)(nil),               // 56: cede.replication.v1.JobKey
-	(*Job)(nil),                  // 57: cede.replication.v1.Job
-	(*PreemptionToleration)(nil), // 58: cede.replication.v1.PreemptionToleration
-	(*Group)(nil),                // 59: cede.replication.v1.Group
-	(*Disconnect)(nil),           // 60: cede.replication.v1.Disconnect
-	(*Toleration)(nil),           // 61: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 62: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 63: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 64: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 65: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 66: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 67: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 68: cede.replication.v1.Node
-	(*Taint)(nil),                // 69: cede.replication.v1.Taint
-	(*Device)(nil),               // 70: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 71: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 72: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 73: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 74: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 75: cede.replication.v1.PriorityClass
-	(*Namespace)(nil),            // 76: cede.replication.v1.Namespace
-	(*PolicyVersion)(nil),        // 77: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 78: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 79: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 80: cede.replication.v1.PolicyState
-	(*Trial)(nil),                // 81: cede.replication.v1.Trial
-	(*Token)(nil),                // 82: cede.replication.v1.Token
-	(*Result)(nil),               // 83: cede.replication.v1.Result
-	(*Record)(nil),               // 84: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 85: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 86: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 87: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 88: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 89: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 90: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 91: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 92: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 93: cede.replication.v1.SnapshotTail
-	nil,                          // 94: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 95: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 96: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 97: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 98: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 99: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 100: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 101: cede.replication.v1.Job.MetaEntry
-	nil,                          // 102: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 103: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 104: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 105: cede.replication.v1.Group.MetaEntry
-	nil,                          // 106: cede.replication.v1.Task.EnvEntry
-	nil,                          // 107: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 108: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 109: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 110: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 111: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 112: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 113: cede.replication.v1.Node.MetaEntry
-	nil,                          // 114: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 115: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 116: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 117: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 118: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 119: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 120: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 121: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 122: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 123: cede.replication.v1.PolicyState.TrippedEntry
+	(*Outlook)(nil),              // 50: cede.replication.v1.Outlook
+	(*Candidate)(nil),            // 51: cede.replication.v1.Candidate
+	(*Stop)(nil),                 // 52: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 53: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 54: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 55: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 56: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 57: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 58: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 59: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 60: cede.replication.v1.Group
+	(*Disconnect)(nil),           // 61: cede.replication.v1.Disconnect
+	(*Toleration)(nil),           // 62: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 63: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 64: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 65: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 66: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 67: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 68: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 69: cede.replication.v1.Node
+	(*Taint)(nil),                // 70: cede.replication.v1.Taint
+	(*Device)(nil),               // 71: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 72: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 73: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 74: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 75: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 76: cede.replication.v1.PriorityClass
+	(*Namespace)(nil),            // 77: cede.replication.v1.Namespace
+	(*PolicyVersion)(nil),        // 78: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 79: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 80: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 81: cede.replication.v1.PolicyState
+	(*Trial)(nil),                // 82: cede.replication.v1.Trial
+	(*Token)(nil),                // 83: cede.replication.v1.Token
+	(*Result)(nil),               // 84: cede.replication.v1.Result
+	(*Record)(nil),               // 85: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 86: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 87: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 88: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 89: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 90: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 91: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 92: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 93: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 94: cede.replication.v1.SnapshotTail
+	nil,                          // 95: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 96: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 97: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 98: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 99: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 100: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 101: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 102: cede.replication.v1.Job.MetaEntry
+	nil,                          // 103: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 104: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 105: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 106: cede.replication.v1.Group.MetaEntry
+	nil,                          // 107: cede.replication.v1.Task.EnvEntry
+	nil,                          // 108: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 109: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 110: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 111: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 112: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 113: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 114: cede.replication.v1.Node.MetaEntry
+	nil,                          // 115: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 116: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 117: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 118: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 119: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 120: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 121: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 122: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 123: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 124: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -9442,11 +9516,11 @@ var file_replication_proto_depIdxs = []int32{
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	75,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	76,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	16,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	18,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	77,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	78,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	19,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	20,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	21,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
@@ -9465,138 +9539,139 @@ var file_replication_proto_depIdxs = []int32{
 	26,  // 32: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
 	32,  // 33: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
 	34,  // 34: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
-	57,  // 35: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	71,  // 36: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	58,  // 35: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	72,  // 36: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
 	43,  // 37: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	56,  // 38: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	71,  // 39: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	71,  // 40: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	68,  // 41: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	69,  // 42: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
-	69,  // 43: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	57,  // 38: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	72,  // 39: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	72,  // 40: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	69,  // 41: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	70,  // 42: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	70,  // 43: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
 	11,  // 44: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	74,  // 45: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	76,  // 46: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
-	56,  // 47: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	79,  // 48: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	82,  // 49: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	75,  // 45: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	77,  // 46: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
+	57,  // 47: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	80,  // 48: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	83,  // 49: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
 	35,  // 50: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
 	36,  // 51: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	71,  // 52: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	56,  // 53: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	71,  // 54: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	72,  // 52: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	57,  // 53: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	72,  // 54: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
 	28,  // 55: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	94,  // 56: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
-	53,  // 57: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
-	56,  // 58: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	95,  // 56: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	54,  // 57: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	57,  // 58: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
 	33,  // 59: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	95,  // 60: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	96,  // 61: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	97,  // 62: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	98,  // 63: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	99,  // 64: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	64,  // 65: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	56,  // 66: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	100, // 67: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	96,  // 60: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	97,  // 61: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	98,  // 62: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	99,  // 63: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	100, // 64: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	65,  // 65: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	57,  // 66: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	101, // 67: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
 	42,  // 68: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
 	42,  // 69: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
 	40,  // 70: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
 	41,  // 71: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
 	44,  // 72: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
 	45,  // 73: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	56,  // 74: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	57,  // 74: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
 	46,  // 75: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	55,  // 76: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	55,  // 77: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	51,  // 78: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	52,  // 79: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	53,  // 80: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	56,  // 76: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	56,  // 77: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	52,  // 78: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	53,  // 79: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	54,  // 80: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
 	37,  // 81: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
 	38,  // 82: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
 	47,  // 83: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
 	48,  // 84: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
 	48,  // 85: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
 	49,  // 86: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
-	50,  // 87: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
-	56,  // 88: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	54,  // 89: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	54,  // 90: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	101, // 91: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	59,  // 92: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	58,  // 93: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	102, // 94: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	63,  // 95: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	103, // 96: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	64,  // 97: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	65,  // 98: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	66,  // 99: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	67,  // 100: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	67,  // 101: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	104, // 102: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	105, // 103: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	62,  // 104: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	61,  // 105: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	60,  // 106: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	106, // 107: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	107, // 108: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	64,  // 109: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	64,  // 110: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	108, // 111: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	109, // 112: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	110, // 113: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	111, // 114: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	70,  // 115: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	112, // 116: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	113, // 117: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	69,  // 118: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	114, // 119: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	115, // 120: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	116, // 121: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	117, // 122: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	118, // 123: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	119, // 124: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	120, // 125: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	121, // 126: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	73,  // 127: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	40,  // 128: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
-	78,  // 129: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	122, // 130: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	123, // 131: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	81,  // 132: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	56,  // 133: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	85,  // 134: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	74,  // 135: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	75,  // 136: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	68,  // 137: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	86,  // 138: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	87,  // 139: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	71,  // 140: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	53,  // 141: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	88,  // 142: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	77,  // 143: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	80,  // 144: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	89,  // 145: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	90,  // 146: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	82,  // 147: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	91,  // 148: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	92,  // 149: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	93,  // 150: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	39,  // 151: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	35,  // 152: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	36,  // 153: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	37,  // 154: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	76,  // 155: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	56,  // 156: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	57,  // 157: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	55,  // 158: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	56,  // 159: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	72,  // 160: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	79,  // 161: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	162, // [162:162] is the sub-list for method output_type
-	162, // [162:162] is the sub-list for method input_type
-	162, // [162:162] is the sub-list for extension type_name
-	162, // [162:162] is the sub-list for extension extendee
-	0,   // [0:162] is the sub-list for field type_name
+	51,  // 87: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
+	50,  // 88: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
+	57,  // 89: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	55,  // 90: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	55,  // 91: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	102, // 92: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	60,  // 93: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	59,  // 94: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	103, // 95: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	64,  // 96: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	104, // 97: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	65,  // 98: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	66,  // 99: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	67,  // 100: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	68,  // 101: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	68,  // 102: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	105, // 103: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	106, // 104: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	63,  // 105: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	62,  // 106: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	61,  // 107: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	107, // 108: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	108, // 109: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	65,  // 110: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	65,  // 111: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	109, // 112: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	110, // 113: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	111, // 114: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	112, // 115: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	71,  // 116: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	113, // 117: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	114, // 118: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	70,  // 119: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	115, // 120: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	116, // 121: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	117, // 122: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	118, // 123: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	119, // 124: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	120, // 125: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	121, // 126: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	122, // 127: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	74,  // 128: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	40,  // 129: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
+	79,  // 130: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	123, // 131: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	124, // 132: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	82,  // 133: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	57,  // 134: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	86,  // 135: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	75,  // 136: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	76,  // 137: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	69,  // 138: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	87,  // 139: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	88,  // 140: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	72,  // 141: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	54,  // 142: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	89,  // 143: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	78,  // 144: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	81,  // 145: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	90,  // 146: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	91,  // 147: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	83,  // 148: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	92,  // 149: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	93,  // 150: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	94,  // 151: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	39,  // 152: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	35,  // 153: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	36,  // 154: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	37,  // 155: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	77,  // 156: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	57,  // 157: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	58,  // 158: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	56,  // 159: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	57,  // 160: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	73,  // 161: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	80,  // 162: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	163, // [163:163] is the sub-list for method output_type
+	163, // [163:163] is the sub-list for method input_type
+	163, // [163:163] is the sub-list for extension type_name
+	163, // [163:163] is the sub-list for extension extendee
+	0,   // [0:163] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -9649,9 +9724,9 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[15].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[25].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[26].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[58].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[74].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[84].OneofWrappers = []any{
+	file_replication_proto_msgTypes[59].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[75].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[85].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -9681,7 +9756,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   124,
+			NumMessages:   125,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

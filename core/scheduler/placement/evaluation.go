@@ -45,6 +45,8 @@ type Evaluation struct {
 	// domains restricts groups to a topology domain; absent: no restriction.
 	domains map[*model.Group]*feasible.Domain
 	budget  budgetSearchUse
+	// fuelUsed sums up the cost of the plays of the evaluation; see Player.
+	fuelUsed int
 }
 
 // NewEvaluation prepares the planning of an evaluation. It returns an error if the

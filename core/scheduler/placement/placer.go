@@ -39,6 +39,7 @@ type Placer struct {
 	cachedClasses *classSet          // of the cached failure; nil: there is none
 	among         []int32            // nodes to be explained, in tie order; nil: all
 	local         bool               // see NewLocalPlacer
+	ahead         outlooks           // of the instance that is being placed
 }
 
 // NewPlacer returns a Placer for a group with the rules of feasible.NewRules. If
@@ -186,6 +187,7 @@ type found struct {
 // on, else the best option for eviction. An instance never evicts while some node has enough
 // free capacity, or could have it at the price of a restart.
 func (p *Placer) choose(m reconcile.Missing) (found, bool, error) {
+	p.ahead = outlooks{p, m}
 	if pos, score, ok := p.Ranker.Best(); ok {
 		device, _ := p.Ranker.Device(pos, p.e.State.Snapshot().NodeAt(pos))
 		return found{Choice: preempt.Choice{Pos: pos, Device: device, Score: score}}, true, nil
@@ -220,9 +222,13 @@ func (p *Placer) chooseEvictions() (preempt.Choice, bool, error) {
 
 // NewAllocation returns the new allocation for a missing instance and a choice.
 func (e *Evaluation) NewAllocation(g *model.Group, m reconcile.Missing, c preempt.Choice) *model.Allocation {
+	return newAllocation(e, g, m, c, e.ws.Options.NewID(g, m.Index, m.Incarnation))
+}
+
+func newAllocation(e *Evaluation, g *model.Group, m reconcile.Missing, c preempt.Choice, id string) *model.Allocation {
 	node := e.State.Snapshot().NodeAt(c.Pos)
 	a := &model.Allocation{
-		ID:  e.ws.Options.NewID(g, m.Index, m.Incarnation),
+		ID:  id,
 		Job: g.Job, Group: g, Index: m.Index, Incarnation: m.Incarnation,
 		NodeID: node.ID, NodePos: c.Pos, EvalID: e.Eval.ID, SavedWork: m.SavedWork,
 		CreateTime: e.Now, Score: c.Score, PolicyVersion: PolicyID(c),

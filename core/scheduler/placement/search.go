@@ -31,6 +31,9 @@ func (p *Placer) request() (preempt.Request, error) {
 	if err == nil && p.Rules != nil {
 		request.Rules = p.Rules.Prepare() // before search workers share them
 	}
+	if p.e.ws.Options.Player != nil && !p.local {
+		request.LookAhead = &p.ahead
+	}
 	return request, err
 }
 

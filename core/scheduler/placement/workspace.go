@@ -22,6 +22,8 @@ type Options struct {
 	// OnCall receives every call of a policy hook, possibly from several goroutines;
 	// nil: calls are not recorded.
 	OnCall func(policy.Call)
+	// Player plays plans with evictions, for policies that read outlooks; nil: none is played.
+	Player Player
 	// Explain adds the reasons of evictions to plans, as CommitGroup.Choices.
 	Explain bool
 }

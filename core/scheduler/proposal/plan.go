@@ -22,6 +22,18 @@ type Plan struct {
 // NewPlan returns an empty plan.
 func NewPlan() *Plan { return &Plan{byKey: map[string]int{}} }
 
+// Clone returns a copy that can be changed independently. Allocations and other values
+// are shared.
+func (p *Plan) Clone() *Plan {
+	c := &Plan{groups: slices.Clone(p.groups), byKey: maps.Clone(p.byKey), bound: p.bound, cohorts: maps.Clone(p.cohorts)}
+	for i := range c.groups {
+		g := &c.groups[i]
+		g.Placements, g.Updates = slices.Clone(g.Placements), slices.Clone(g.Updates)
+		g.Stops, g.Evictions, g.Choices = slices.Clone(g.Stops), slices.Clone(g.Evictions), slices.Clone(g.Choices)
+	}
+	return c
+}
+
 // stopsKey is the key of the group for stops that free capacity for no placement.
 const stopsKey = ""
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
@@ -108,7 +109,7 @@ func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
 	if err != nil {
 		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
 	}
-	out, err := scheduler.New(scheduler.Config{Policies: set, NewID: p.newAllocID, Explain: true}).Process(eval, after, now)
+	out, err := lookahead.NewScheduler(scheduler.Config{Policies: set, NewID: p.newAllocID, Explain: true}).Process(eval, after, now)
 	if err != nil {
 		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
 	}

@@ -132,7 +132,7 @@ func (p *Pump) restore() {
 	p.observing, p.from, p.sum = true, snap.Index(), appliedSum{}
 	p.mu.Unlock()
 	p.configure(snap)
-	broker.Batch(p.broker, func() { p.feed.Restore(snap, p.writer.Now(), snap.RulesChangeIndex()) })
+	broker.Batch(p.broker, func() { p.feed.Restore(snap, p.writer.Now(), snap.RulesChangeIndex(), nil) })
 	p.wakeUp() // Restore may have deferred evaluations
 }
 

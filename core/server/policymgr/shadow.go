@@ -12,6 +12,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/internal/ring"
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
@@ -259,7 +260,7 @@ func (c *ShadowChoice) agrees(o *ShadowChoice) bool {
 // run compares decisions until ctx ends.
 func (s *shadows) run(ctx context.Context) {
 	c := &comparer{shadows: s}
-	c.scheduler = scheduler.New(scheduler.Config{
+	c.scheduler = lookahead.NewScheduler(scheduler.Config{
 		// The scheduler must not cache failed groups: they failed with plans that were never
 		// applied.
 		Policies: c, Forget: true,

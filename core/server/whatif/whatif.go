@@ -88,7 +88,7 @@ func (e *Examiner) reproduce(ctx context.Context, d *eventsink.Decision, log *ce
 	if err != nil {
 		return err
 	}
-	defer c.Policies.Unpin()
+	defer unpin(c)
 	x, err := counterfactual.New(ctx, *c)
 	if err == nil && !x.Reproduces(evictions(d)) {
 		return notReproduced(d, c.Policies)
@@ -139,15 +139,27 @@ func (e *Examiner) caseOf(ctx context.Context, d *eventsink.Decision, log *certi
 	if err != nil {
 		return nil, err
 	}
-	var wrap func(*policy.Version, policy.Module) policy.Module
-	if log != nil {
-		wrap = log.Record
+	c := &counterfactual.Case{Eval: eval, Snap: snap, Now: d.PlannedAt}
+	if c.Policies, err = e.policies.CopyOf(snap, nil); err == nil && log != nil {
+		// Look-ahead calls policies about states that were only played. Its results are
+		// in the frames of the recorded calls.
+		c.Plays = c.Policies
+		if c.Policies, err = e.policies.CopyOf(snap, log.Record); err != nil {
+			c.Plays.Unpin()
+		}
 	}
-	policies, err := e.policies.CopyOf(snap, wrap)
 	if err != nil {
 		return nil, apierror.New(apierror.CodeConflict, "cannot start the policies of the decision: %v", err).WithCause(err)
 	}
-	return &counterfactual.Case{Eval: eval, Snap: snap, Now: d.PlannedAt, Policies: policies}, nil
+	return c, nil
+}
+
+// unpin returns the policies of a case.
+func unpin(c *counterfactual.Case) {
+	c.Policies.Unpin()
+	if c.Plays != nil {
+		c.Plays.Unpin()
+	}
 }
 
 // evictions returns the victims of a record. Its version selected all of them.

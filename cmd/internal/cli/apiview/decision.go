@@ -78,14 +78,23 @@ func options(p cmdutil.Page, w *client.DecisionWhy) {
 		return
 	}
 	p.Title("Options")
-	t := cmdutil.NewTable("RANK>", "NODE", "VICTIMS>", "HIGHEST PRIORITY>", "TIERS", "SCORE>")
+	columns := []string{"RANK>", "NODE", "VICTIMS>", "HIGHEST PRIORITY>", "TIERS", "SCORE>"}
+	played := w.Ranked[0].Outlook != nil
+	if played {
+		columns = append(columns, "EXPECTED LOST WORK>", "CASCADE DEPTH>", "EXPECTED DELAY>")
+	}
+	t := cmdutil.NewTable(columns...)
 	for i := range w.Ranked {
 		r := &w.Ranked[i]
 		tiers := make([]string, len(r.Tiers))
 		for k, tier := range r.Tiers {
 			tiers[k] = fmt.Sprint(tier)
 		}
-		t.Row(fmt.Sprint(i+1), r.NodeID, fmt.Sprint(r.Victims), fmt.Sprint(r.HighestPriority), strings.Join(tiers, " "), fmt.Sprint(r.Score))
+		row := []string{fmt.Sprint(i + 1), r.NodeID, fmt.Sprint(r.Victims), fmt.Sprint(r.HighestPriority), strings.Join(tiers, " "), fmt.Sprint(r.Score)}
+		if o := r.Outlook; played && o != nil {
+			row = append(row, time.Duration(o.LostWork).String(), fmt.Sprint(o.CascadeDepth), time.Duration(o.Delay).String())
+		}
+		t.Row(row...)
 	}
 	p.Table(t)
 }
