@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/core/model/taskconfig"
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 

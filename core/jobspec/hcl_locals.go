@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // A local is one value of a block `locals { x = ... }`, referred to as local.x. It is

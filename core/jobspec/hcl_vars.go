@@ -11,7 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // variables reads the blocks `variable "x" { default = ... }`, applies the values

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model/jsonschema"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // An object is a mapping that is being read. Each read declares a field as known;

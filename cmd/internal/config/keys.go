@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // field is a configuration key, and the location of its value in a Config.
@@ -59,18 +61,12 @@ func isSection(path []string) bool {
 	return slices.ContainsFunc(fields(), func(f field) bool { return len(f.path) > len(path) && slices.Equal(f.path[:len(path)], path) })
 }
 
-// suggest returns the known key closest to an unknown one: first among its siblings,
+// suggestKey returns the known key closest to an unknown one: first among its siblings,
 // then the same name at other paths. It returns "" if none is close.
-func suggest(path []string) string {
-	last := path[len(path)-1]
-	best, distance := "", 3
-	for _, name := range children(path[:len(path)-1]) {
-		if d := editDistance(last, name); d < distance && d < len(last) {
-			best, distance = strings.Join(append(slices.Clone(path[:len(path)-1]), name), "."), d
-		}
-	}
-	if best != "" {
-		return best
+func suggestKey(path []string) string {
+	section, last := path[:len(path)-1], path[len(path)-1]
+	if near := suggest.Nearest(last, children(section)); near != "" {
+		return strings.Join(append(slices.Clone(section), near), ".")
 	}
 	for _, f := range fields() {
 		if f.path[len(f.path)-1] == last {
@@ -88,26 +84,4 @@ func children(path []string) (names []string) {
 		}
 	}
 	return names
-}
-
-// editDistance returns the number of inserted, deleted or changed characters between a and
-// b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := before
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			before = row[j]
-			row[j] = min(change, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

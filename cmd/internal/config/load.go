@@ -248,7 +248,7 @@ func (l *loader) mapping(file string, path []string, n *yaml.Node) {
 
 func (l *loader) unknown(path []string, where string) {
 	hint := "`cede config show` lists all keys"
-	if near := suggest(path); near != "" {
+	if near := suggestKey(path); near != "" {
 		l.recordInvalid(strings.Split(near, "."))
 		hint = "did you mean " + near + "?"
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/go-version"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // AffinityWeight checks the weight of an affinity.

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model/jsonschema"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // maxFields is the largest number of fields in a struct of the schema.

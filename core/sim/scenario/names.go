@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // nameHint describes a valid name, for hints.

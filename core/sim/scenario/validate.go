@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cede-scheduler/cede/core/internal/suggest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/model/fieldcheck"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // formatVersion is the supported version of the format.

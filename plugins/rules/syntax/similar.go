@@ -3,6 +3,8 @@ package syntax
 import (
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // abbreviated is the number of characters from which the beginning of a name refers to it.
@@ -11,39 +13,13 @@ const abbreviated = 8
 // DidYouMean returns a hint with the known name that is closest to an unknown one, or
 // otherwise if none is close.
 func DidYouMean(name string, known []string, otherwise string) string {
-	best, least := "", len(name)/2+1
-	for _, n := range slices.Sorted(slices.Values(known)) {
-		d := distance(strings.ToLower(name), strings.ToLower(n))
-		if strings.HasPrefix(n, name) && len(name) >= abbreviated {
-			d = 0
-		}
-		if d < least {
-			best, least = n, d
-		}
+	known = slices.Sorted(slices.Values(known))
+	begun := slices.IndexFunc(known, func(n string) bool { return len(name) >= abbreviated && strings.HasPrefix(n, name) })
+	if begun >= 0 {
+		return "did you mean " + known[begun] + "?"
 	}
-	if best == "" {
-		return otherwise
+	if near := suggest.Nearest(name, known); near != "" {
+		return "did you mean " + near + "?"
 	}
-	return "did you mean " + best + "?"
-}
-
-// distance returns the number of characters to insert, remove or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return otherwise
 }

@@ -1,7 +1,3 @@
-// Package suggest owns one question: which known name is the most likely correction of an
-// unknown one? Parsers call it for their error messages.
-//
-// Its functions are pure and may be called concurrently.
 package suggest
 
 import "strings"
