@@ -41,8 +41,8 @@ func TestLoadPolicy_ReportsMissingChecks(t *testing.T) {
 			t.Helper()
 			s, began := w.leader().server, time.Now()
 			v, err := s.LoadPolicy(w.ctx, policy.LoadRequest{Wait: time.Minute})
-			if err != nil || time.Since(began) != time.Minute {
-				t.Fatalf("%v after %v", err, time.Since(began))
+			if took := time.Since(began); err != nil || took < time.Minute || took > time.Minute+time.Second { // writes may take time
+				t.Fatalf("%v after %v", err, took)
 			}
 			awaited := s.AwaitedChecks(v)
 			if len(v.Checks) != 2 || len(awaited) != 1 || !strings.Contains(awaited[down.id], words) {
