@@ -322,7 +322,8 @@ func newestDecision(a *API, c *call, selects func(d *eventsink.Decision, id stri
 	if missing != nil {
 		return nil, missing
 	}
-	return nil, rest.NotFound("no recorded decision of this kind concerns allocation %s", rest.Quote(q.AllocID))
+	return nil, rest.NotFound("no recorded decision of this kind concerns allocation %s", rest.Quote(q.AllocID)).
+		WithHint("it was not evicted and evicted none, or the history of this server no longer reaches back")
 }
 
 // allocCertificate sends a certificate. It contains objects of all namespaces, so that the

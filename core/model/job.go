@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // JobType determines how a job's allocations relate to nodes and to time.
@@ -202,6 +203,15 @@ func (g *Group) compile(j *Job, position int, dims *Dimensions) {
 			g.Ask.Dims = append(g.Ask.Dims, uint8(d))
 		}
 	}
+}
+
+// LostWorkText describes work in nanoseconds for people, rounded to seconds.
+func LostWorkText(n int64) string {
+	d := time.Duration(n).Round(time.Second)
+	if d == 0 {
+		return "less than a second of work"
+	}
+	return d.String() + " of work"
 }
 
 // LostWork returns the work that an eviction loses of an instance that has run for

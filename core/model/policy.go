@@ -1,6 +1,9 @@
 package model
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // The kinds of policy versions.
 const (
@@ -101,4 +104,11 @@ const (
 // Uses reports whether the version has a role.
 func (s *PolicyState) Uses(version string) bool {
 	return version != "" && (s.Active == version || s.Previous == version || s.Shadow == version)
+}
+
+// ShortVersion returns the first 12 digits of the hash of a policy version, as users see it.
+func ShortVersion(id string) string {
+	const digits = 12
+	hash := strings.TrimPrefix(id, "sha256:")
+	return hash[:min(len(hash), digits)]
 }

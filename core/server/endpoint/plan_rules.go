@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -76,14 +75,7 @@ func deltaText(c *model.SchedulerConfig) string {
 	return strconv.Itoa(int(*c.PriorityDelta))
 }
 
-func versionText(name, id string) string { return name + "@" + shortVersion(id) }
-
-// shortVersion returns the first digits of the hash of a version, as users see it.
-func shortVersion(id string) string {
-	const digits = 12
-	hash := strings.TrimPrefix(id, "sha256:")
-	return hash[:min(len(hash), digits)]
-}
+func versionText(name, id string) string { return name + "@" + model.ShortVersion(id) }
 
 func onOff(on bool) string {
 	if on {
@@ -99,7 +91,7 @@ func inactiveVersions(set *policy.Set, b *apply.Batch) []string {
 	var list []string
 	for version := range victimVersions(b) {
 		if !slices.ContainsFunc(set.Versions(), func(v *policy.Version) bool { return v.ID == version }) {
-			list = append(list, fmt.Sprintf("policy version %s chose its victims, and is not active", shortVersion(version)))
+			list = append(list, fmt.Sprintf("policy version %s chose its victims, and is not active", model.ShortVersion(version)))
 		}
 	}
 	slices.Sort(list)

@@ -130,6 +130,6 @@ func decisionReason(d *events.DecisionPayload) string {
 	if len(d.Victims) > 1 {
 		noun = "allocations"
 	}
-	return fmt.Sprintf("no node had enough free capacity for priority %d; evicted %d %s of priority %d or less, losing %.0f s of work",
-		d.Priority, len(d.Victims), noun, highest, float64(lost)/1e9)
+	return fmt.Sprintf("no node had enough free capacity for priority %d; evicted %d %s of priority %d or less, losing %s",
+		d.Priority, len(d.Victims), noun, highest, model.LostWorkText(lost))
 }

@@ -199,7 +199,7 @@ func (a *activeSet) ready() (ready bool, detail string) {
 		if e, tried := a.versions.get(role.version); tried && e.failure != "" {
 			reason = e.failure
 		}
-		reasons = append(reasons, fmt.Sprintf("%s %s is active and not ready here: %s", role.name, shortVersion(role.version), reason))
+		reasons = append(reasons, fmt.Sprintf("%s %s is active and not ready here: %s", role.name, model.ShortVersion(role.version), reason))
 	}
 	return len(a.missing) == 0, strings.Join(reasons, "; ")
 }

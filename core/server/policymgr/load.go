@@ -99,7 +99,7 @@ func (m *Manager) register(ctx context.Context, v *model.PolicyVersion, module [
 // checkLoaded returns an error if a version that is loaded cannot be loaded again: under
 // another name, or with other settings while it has a role.
 func checkLoaded(known, v *model.PolicyVersion, s *model.PolicyState) error {
-	short := shortVersion(v.ID)
+	short := model.ShortVersion(v.ID)
 	details := map[string]any{"Version": v.ID, "Name": known.Name}
 	switch {
 	case known.Name != v.Name:
@@ -157,7 +157,7 @@ func (m *Manager) waitChecked(ctx context.Context, id string) (*model.PolicyVers
 		v := m.cfg.Store.Snapshot().PolicyVersion(id)
 		if v == nil {
 			watch.Stop()
-			return nil, apierror.New(apierror.CodeConflict, "version %s was unloaded while it was being checked", shortVersion(id))
+			return nil, apierror.New(apierror.CodeConflict, "version %s was unloaded while it was being checked", model.ShortVersion(id))
 		}
 		if len(m.uncheckedBy(v)) == 0 && m.isReported(v) {
 			watch.Stop()

@@ -51,7 +51,7 @@ func (m *Manager) defaultVersion(name, prefix string) (*model.PolicyVersion, err
 		return list[0], nil
 	case len(list) > 1:
 		return nil, apierror.New(apierror.CodeInvalid, "no version of policy %s is active, and %d are loaded: %s", name, len(list), shortVersions(list)).
-			WithHint("name one, as in %s@%s", name, shortVersion(list[0].ID))
+			WithHint("name one, as in %s@%s", name, model.ShortVersion(list[0].ID))
 	case m.active.builtins[name] != nil:
 		return nil, apierror.New(apierror.CodeConflict, "%s is a builtin policy and has no module", name).WithHint("every cede of the same release contains it")
 	}
@@ -93,14 +93,7 @@ func versionsOf(snap *state.Snapshot, name string) []*model.PolicyVersion {
 func shortVersions(list []*model.PolicyVersion) string {
 	var short []string
 	for _, v := range list {
-		short = append(short, shortVersion(v.ID))
+		short = append(short, model.ShortVersion(v.ID))
 	}
 	return strings.Join(short, ", ")
-}
-
-// shortVersion returns the first digits of the hash of a version, as users see it.
-func shortVersion(id string) string {
-	const digits = 12
-	hash := strings.TrimPrefix(id, "sha256:")
-	return hash[:min(len(hash), digits)]
 }

@@ -54,7 +54,7 @@ func (m *Manager) openModule(ctx context.Context, v *model.PolicyVersion) (*poli
 	}
 	if opened.ID != v.ID {
 		discard(opened)
-		return nil, fmt.Errorf("the module gives version %s on this server: the servers run different releases", shortVersion(opened.ID))
+		return nil, fmt.Errorf("the module gives version %s on this server: the servers run different releases", model.ShortVersion(opened.ID))
 	}
 	return opened, nil
 }

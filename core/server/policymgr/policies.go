@@ -105,7 +105,7 @@ func (p *Policies) UnloadPolicy(ctx context.Context, name, version string) (inde
 		return 0, err
 	}
 	if role := roleOf(p.m.cfg.Store.Snapshot().PolicyState(name), v.ID); role != "" {
-		return 0, apierror.New(apierror.CodeConflict, "%s@%s is %s", name, shortVersion(v.ID), role).
+		return 0, apierror.New(apierror.CodeConflict, "%s@%s is %s", name, model.ShortVersion(v.ID), role).
 			WithHint("a version that is active, previous or a shadow cannot be unloaded; end that role first")
 	}
 	return p.m.change(ctx, &replication.ChangePolicy{Name: name, Op: replication.OpUnload, Version: v.ID})
@@ -138,15 +138,15 @@ func (p *Policies) PolicyModule(_ context.Context, name, version string) (*model
 	}
 	switch v.Kind {
 	case model.PolicyBuiltin:
-		return nil, nil, apierror.New(apierror.CodeConflict, "%s@%s is a builtin policy and has no module", name, shortVersion(v.ID)).
+		return nil, nil, apierror.New(apierror.CodeConflict, "%s@%s is a builtin policy and has no module", name, model.ShortVersion(v.ID)).
 			WithHint("every cede of the same release contains it")
 	case model.PolicyProcess:
-		return nil, nil, apierror.New(apierror.CodeConflict, "%s@%s is an executable, of which each server has its own copy", name, shortVersion(v.ID)).
+		return nil, nil, apierror.New(apierror.CodeConflict, "%s@%s is an executable, of which each server has its own copy", name, model.ShortVersion(v.ID)).
 			WithHint("use the one with checksum %s", v.Digest)
 	}
 	module, err := p.m.module(v)
 	if err != nil {
-		return nil, nil, apierror.New(apierror.CodeUnavailable, "%s@%s: %v", name, shortVersion(v.ID), err).WithHint("send the request to another server")
+		return nil, nil, apierror.New(apierror.CodeUnavailable, "%s@%s: %v", name, model.ShortVersion(v.ID), err).WithHint("send the request to another server")
 	}
 	return v, module, nil
 }

@@ -36,8 +36,8 @@ func (m *Manager) activate(ctx context.Context, name, version string, trial time
 		return 0, err
 	}
 	if s := m.cfg.Store.Snapshot().PolicyState(name); s != nil && s.Tripped[v.ID] != "" {
-		return 0, apierror.New(apierror.CodeConflict, "%s@%s was disabled because of faults: %s", name, shortVersion(v.ID), s.Tripped[v.ID]).
-			WithHint("load a corrected module, or allow this one again: cede policy activate %s@%s --reset", name, shortVersion(v.ID))
+		return 0, apierror.New(apierror.CodeConflict, "%s@%s was disabled because of faults: %s", name, model.ShortVersion(v.ID), s.Tripped[v.ID]).
+			WithHint("load a corrected module, or allow this one again: cede policy activate %s@%s --reset", name, model.ShortVersion(v.ID))
 	}
 	change := &replication.ChangePolicy{Name: name, Op: replication.OpActivate, Version: v.ID}
 	if trial > 0 {
@@ -73,7 +73,7 @@ func (m *Manager) checkActivatable(v *model.PolicyVersion) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	return apierror.New(apierror.CodeConflict, "cannot activate %s@%s: %s", v.Name, shortVersion(v.ID), strings.Join(reasons, "; ")).
+	return apierror.New(apierror.CodeConflict, "cannot activate %s@%s: %s", v.Name, model.ShortVersion(v.ID), strings.Join(reasons, "; ")).
 		WithHint("cede policy status %s shows the check of every server", v.Name).WithDetails(map[string]any{"Checks": details})
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -20,9 +20,9 @@ func ExplainDecision(p cmdutil.Page, env *cmdutil.Env, d *client.Decision) {
 		if v.AllocID != "" {
 			name = fmt.Sprintf("%s of job %s", victimID(p, v), v.JobID)
 		}
-		p.Printf("%s (priority %d) was evicted %s, losing %v of work.\n", name, v.Priority, env.TimeAndAge(d.Time), time.Duration(v.LostWork).Round(time.Second))
+		p.Printf("%s (priority %d) was evicted %s, losing %s.\n", name, v.Priority, env.TimeAndAge(d.Time), model.LostWorkText(v.LostWork))
 	}
-	p.Printf("It made place for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(d.NodeID, d.ClusterID), d.Reason)
+	p.Printf("It made room for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(d.NodeID, d.ClusterID), d.Reason)
 	if d.Why == nil {
 		p.Printf("The server that decided recorded no reasons.\n")
 		return

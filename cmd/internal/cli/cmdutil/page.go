@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/model"
 )
 
 // idDigits is the length of a shortened generated ID.
@@ -17,7 +18,12 @@ const idDigits = 8
 // ID returns an ID as tables show it: generated IDs are shortened to a prefix, which
 // commands accept.
 func (p Page) ID(id string) string {
-	if p.Wide || len(id) < 32 {
+	switch {
+	case p.Wide:
+		return id
+	case strings.HasPrefix(id, "sha256:"):
+		return model.ShortVersion(id)
+	case len(id) < 32:
 		return id
 	}
 	return id[:idDigits]

@@ -1,12 +1,15 @@
 package decision
 
 import (
+	"context"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cli/apiview"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/certificate"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // NewCommand returns `cede decision` with its subcommands.
@@ -57,7 +60,7 @@ the code of the policies, so that the token needs the role operate.`,
 		}
 		b, err := api.Allocations().Certificate(cmd.Context(), args[0])
 		if err != nil {
-			return cmdutil.ReplaceNotFound(cmdutil.InterruptError(cmd.Context(), err), "allocation", args[0], "`cede alloc list --all` lists them")
+			return exportError(cmd.Context(), conn, args[0], err)
 		}
 		d, key, err := certificate.Read(b)
 		if err != nil {
@@ -77,6 +80,19 @@ the code of the policies, so that the token needs the role operate.`,
 		}})
 	}
 	return cmd
+}
+
+// exportError returns the error of an export. If the allocation exists, a decision about it
+// was not found.
+func exportError(ctx context.Context, conn *cmdutil.Connection, id string, err error) error {
+	err = cmdutil.InterruptError(ctx, err)
+	if !client.IsNotFound(err) {
+		return err
+	}
+	if _, missing := apiview.FindAlloc(ctx, conn, id); missing != nil {
+		return missing
+	}
+	return err
 }
 
 func newKeyCmd(env *cmdutil.Env) *cobra.Command {

@@ -50,7 +50,7 @@ func newNextCmd(c *cluster) *cobra.Command {
 		Short:       "Show which pods of a node would be evicted next",
 		Annotations: cmdutil.ExitCodes("3 the API server cannot be reached", "4 no such node", "7 a policy failed"),
 		Long: `Show the order in which pods of a node would be evicted, under each policy, if pods of
-the given priority needed the place of one pod each. NODE may be a unique prefix.
+the given priority needed the capacity of one pod each. NODE may be a unique prefix.
 
 The victims of a real pod depend on its requests too: cede kubectl what-if shows them.`,
 		Example: `  cede kubectl next worker-1
@@ -117,7 +117,7 @@ func withPlaces(d *kube.Dump, node *kube.Node) *kube.Dump {
 	return &copied
 }
 
-// preemptor returns a pod that needs the place of one pod of a node.
+// preemptor returns a pod that needs the capacity of one pod of a node.
 func (q *queue) preemptor() *kube.Dump {
 	p := &kube.Pod{Metadata: kube.Metadata{Name: "next", Namespace: "default"}}
 	p.Spec.Priority = &q.Priority
@@ -193,7 +193,7 @@ func (q *queue) document() cmdutil.Document {
 // page renders the order as text.
 func (q *queue) page(p cmdutil.Page) {
 	if !p.NoHeaders {
-		p.Printf("If pods of priority %d need the place of one pod each on %s\n\n", q.Priority, p.Style.Text(term.Bold, q.Node))
+		p.Printf("If pods of priority %d need the capacity of one pod each on %s\n\n", q.Priority, p.Style.Text(term.Bold, q.Node))
 	}
 	t := &term.Table{Columns: []term.Column{
 		{Title: "POLICY"},

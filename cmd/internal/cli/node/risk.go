@@ -41,12 +41,15 @@ can change. Nothing is evicted. A job that needs more evicts more.`,
 	})
 }
 
+// unit is the unit of an amount, by resource.
+var unit = map[string]string{"cpu": " MHz", "memory": " MiB"}
+
 func showRisk(p cmdutil.Page, risk *client.NodeRisk) {
 	if risk.Reason != "" {
 		p.Printf("Nothing would be evicted on %s: %s\n", p.ID(risk.NodeID), risk.Reason)
 		return
 	}
-	p.Printf("A job that requests %s of %s on %s evicts:\n", cmdutil.Thousands(int(risk.Amount)), risk.Resource, p.ID(risk.NodeID))
+	p.Printf("A job that requests %s of %s on %s evicts:\n", cmdutil.Thousands(int(risk.Amount))+unit[risk.Resource], risk.Resource, p.ID(risk.NodeID))
 	t := cmdutil.NewTable("PRIORITY>", "ALLOC ID", "NAME", "NODE", "ITS PRIORITY>")
 	for _, l := range risk.Levels {
 		from := fmt.Sprintf("from %d", l.From)
@@ -54,7 +57,7 @@ func showRisk(p cmdutil.Page, risk *client.NodeRisk) {
 			t.Row(from, "-", "nothing", "-", "-")
 		}
 		for _, v := range l.Victims {
-			t.Row(from, p.ID(v.AllocID), v.Name, v.NodeID, fmt.Sprint(v.Priority))
+			t.Row(from, p.ID(v.AllocID), v.Name, p.ID(v.NodeID), fmt.Sprint(v.Priority))
 			from = ""
 		}
 	}

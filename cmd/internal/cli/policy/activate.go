@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -66,5 +67,5 @@ func activated(st *client.PolicyStatus) string {
 	if st.Previous == "" {
 		return now + " is active"
 	}
-	return fmt.Sprintf("%s is active; cede policy rollback %s returns to %s", now, st.Name, policyflags.ShortVersion(st.Previous))
+	return fmt.Sprintf("%s is active; cede policy rollback %s returns to %s", now, st.Name, model.ShortVersion(st.Previous))
 }

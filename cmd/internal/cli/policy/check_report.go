@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
-	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest"
 )
@@ -120,7 +120,7 @@ func (r *checkReport) document() cmdutil.Document {
 
 func (r *checkReport) page(p cmdutil.Page) {
 	if !p.NoHeaders {
-		p.Printf("%s, version %s\n", r.Policy, policyflags.ShortVersion(r.Version))
+		p.Printf("%s, version %s\n", r.Policy, model.ShortVersion(r.Version))
 	}
 	if len(r.Cases) > 0 {
 		p.Title("Cases")

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
-	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -39,7 +39,7 @@ func listedPolicies(list []*client.PolicyStub) cmdutil.Document {
 		d.Names = append(d.Names, p.Name)
 	}
 	d.Page = func(p cmdutil.Page) {
-		shown := policyflags.ShortVersion
+		shown := model.ShortVersion
 		if p.Wide {
 			shown = func(id string) string { return id }
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -43,7 +44,7 @@ func rolledBack(st *client.PolicyStatus) string {
 	}
 	words += " to " + policyflags.VersionName(st.Name, st.Active)
 	if st.Previous != "" {
-		words += "; another rollback goes forward again, to " + policyflags.ShortVersion(st.Previous)
+		words += "; another rollback goes forward again, to " + model.ShortVersion(st.Previous)
 	}
 	return words
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -127,18 +128,18 @@ func (s policyStatus) page(p cmdutil.Page) {
 		row("on trial until", when(s.Until))
 	}
 	row("last trial", s.lastTrial())
-	row("previous", policyflags.ShortVersion(s.Previous))
-	row("shadow", policyflags.ShortVersion(s.Shadow))
+	row("previous", model.ShortVersion(s.Previous))
+	row("shadow", model.ShortVersion(s.Shadow))
 	if h := s.Here; h != nil {
 		row("calls here", fmt.Sprintf("%s, faults %s, fallbacks %s", cmdutil.Thousands(int(h.Calls)), cmdutil.Thousands(int(h.Faults)), cmdutil.Thousands(int(h.Fallbacks))))
 		row("not called", h.Open)
 		row("isolation", isolation(h))
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Tripped)) {
-		row("out of service", policyflags.ShortVersion(id)+": "+s.Tripped[id])
+		row("out of service", model.ShortVersion(id)+": "+s.Tripped[id])
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Refused)) {
-		row("refused here", policyflags.ShortVersion(id)+": "+s.Refused[id])
+		row("refused here", model.ShortVersion(id)+": "+s.Refused[id])
 	}
 	_ = t.Write(p.W, p.Style) // p.W stores the error
 	s.versions(p)
@@ -151,9 +152,9 @@ func (s policyStatus) page(p cmdutil.Page) {
 func (s policyStatus) active() string {
 	switch {
 	case s.Active != "" && s.Here != nil && s.Here.Version != s.Active:
-		return policyflags.ShortVersion(s.Active) + " (not on the server that answers)"
+		return model.ShortVersion(s.Active) + " (not on the server that answers)"
 	case s.Active != "":
-		return policyflags.ShortVersion(s.Active)
+		return model.ShortVersion(s.Active)
 	case s.Builtin:
 		return "built in"
 	}
@@ -180,7 +181,7 @@ func (s policyStatus) lastTrial() string {
 	if !known {
 		words = s.LastTrial.Ended + " %s" // outcome of another release
 	}
-	return fmt.Sprintf("%s: "+words, policyflags.ShortVersion(s.LastTrial.Version), when(s.LastTrial.Time))
+	return fmt.Sprintf("%s: "+words, model.ShortVersion(s.LastTrial.Version), when(s.LastTrial.Time))
 }
 
 // roleActive is the role of the active version.
@@ -218,7 +219,7 @@ func (s policyStatus) versions(p cmdutil.Page) {
 		if v.Size > 0 {
 			bytes = cmdutil.FormatBytes(v.Size)
 		}
-		cells := []string{policyflags.ShortVersion(v.ID), s.role(v.ID), v.Kind, bytes, v.Signer, when(v.Time), checks(v)}
+		cells := []string{model.ShortVersion(v.ID), s.role(v.ID), v.Kind, bytes, v.Signer, when(v.Time), checks(v)}
 		if p.Wide {
 			cells = append(cells, v.Digest, string(v.Config))
 		}
@@ -259,11 +260,11 @@ func (s policyStatus) checks(p cmdutil.Page) {
 			check, checked := v.Checks[id]
 			switch {
 			case v.Awaited[id] != "":
-				t.Row(policyflags.ShortVersion(v.ID), id, "none yet", "", v.Awaited[id])
+				t.Row(model.ShortVersion(v.ID), id, "none yet", "", v.Awaited[id])
 			case checked && check.OK:
-				t.Row(policyflags.ShortVersion(v.ID), id, "ok", when(check.Time), "")
+				t.Row(model.ShortVersion(v.ID), id, "ok", when(check.Time), "")
 			case checked:
-				t.Row(policyflags.ShortVersion(v.ID), id, "refused", when(check.Time), check.Error)
+				t.Row(model.ShortVersion(v.ID), id, "refused", when(check.Time), check.Error)
 			}
 		}
 	}
@@ -278,7 +279,7 @@ func (s policyStatus) shadowRun(p cmdutil.Page) {
 	if r == nil {
 		return
 	}
-	p.Title("Shadow run of " + policyflags.ShortVersion(r.Version))
+	p.Title("Shadow run of " + model.ShortVersion(r.Version))
 	if !p.NoHeaders {
 		p.Printf("  since %s: %s decisions compared, %s agreed, %s differed, %s faults; %s not compared\n",
 			when(r.Since), cmdutil.Thousands(int(r.Decisions)), cmdutil.Thousands(int(r.Agreed)), cmdutil.Thousands(int(r.Differed)),
@@ -379,7 +380,7 @@ func (s policyStatus) decisions(p cmdutil.Page) {
 		if fuel > 0 {
 			burnt = cmdutil.Thousands(int(fuel))
 		}
-		t.Row(when(d.Time), d.Namespace+"/"+d.JobID, policyflags.ShortVersion(d.Version), evicted(p, d.Victims), fmt.Sprint(calls), burnt,
+		t.Row(when(d.Time), d.Namespace+"/"+d.JobID, model.ShortVersion(d.Version), evicted(p, d.Victims), fmt.Sprint(calls), burnt,
 			took.Round(time.Microsecond).String(), d.Fault)
 	}
 	p.Table(t)

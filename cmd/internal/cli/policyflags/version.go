@@ -1,18 +1,11 @@
 package policyflags
 
-import "strings"
-
-// ShortVersion returns the first digits of the hash of a version.
-func ShortVersion(id string) string {
-	const digits = 12
-	hash := strings.TrimPrefix(id, "sha256:")
-	return hash[:min(len(hash), digits)]
-}
+import "github.com/cede-scheduler/cede/core/model"
 
 // VersionName returns N@V, as commands accept it.
 func VersionName(name, id string) string {
 	if id == "" {
 		return name
 	}
-	return name + "@" + ShortVersion(id)
+	return name + "@" + model.ShortVersion(id)
 }

@@ -27,8 +27,8 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 		Short:       "Move instances to make room for jobs that wait",
 		Annotations: cmdutil.ExitCodes("5 nothing of the plan of --run holds any more"),
 		Long: `Move instances to other nodes, so that jobs that wait can be placed. Nothing is
-evicted: each moved instance has its new place before it stops. It loses its work since
-the last checkpoint.
+evicted: each moved instance is placed on its new node before it stops. It loses its work
+since the last checkpoint.
 
 With --plan nothing is changed. The plan lists which instances would be moved and what
 would be placed, and returns a token. With --run exactly the plan of a token is executed.
