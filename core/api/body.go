@@ -60,7 +60,7 @@ func withTokenBody[T any](handle func(a *API, c *call, req *T) (any, error)) han
 // body may omit it.
 func checkPathID(what, path, body string) error {
 	if body != "" && body != path {
-		return rest.Invalid("the path names %s %s, but the body names %s", what, rest.Quote(path), rest.Quote(body))
+		return rest.Invalid("the path names %s %s, but the body names %s", what, rest.Quote(path), rest.Quote(body)).WithHint("omit the name in the body, or use that of the path")
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func jobFrom(c *call, job *client.Job) (*model.Job, error) {
 	case id != "" && job.ID == "":
 		job.ID = id
 	case id != "" && job.ID != id:
-		return nil, rest.Invalid("the path names job %s, but the body names %s", rest.Quote(id), rest.Quote(job.ID))
+		return nil, rest.Invalid("the path names job %s, but the body names %s", rest.Quote(id), rest.Quote(job.ID)).WithHint("omit the ID in the body, or use that of the path")
 	}
 	ns := c.r.URL.Query().Get("namespace")
 	switch {
@@ -383,7 +383,7 @@ func jobNotFound(s *state.Snapshot, key model.JobKey) error {
 	if len(similar) > 0 {
 		return f.WithHint("jobs with this prefix: %s", strings.Join(similar, ", "))
 	}
-	return f
+	return f.WithHint("GET /v1/jobs lists them")
 }
 
 func getJob(_ *API, c *call) (any, error) {

@@ -68,7 +68,8 @@ func (c *conversion) checkJob(j *client.Job) {
 	}
 	c.checkKeys("Meta", j.Meta)
 	if len(j.TaskGroups) == 0 {
-		c.add("TaskGroups", "a job requires at least one group", `in HCL group "main" { task "main" { ... } }, in YAML groups: [{name: main, tasks: [...]}]`)
+		c.add("TaskGroups", "a job requires at least one group", `add {"Name": "main", "Tasks": [...]}`)
+		c.problems.remedyInFile(`in HCL group "main" { task "main" { ... } }, in YAML groups: [{name: main, tasks: [...]}]`)
 	}
 	if len(j.TaskGroups) > maxGroups {
 		c.add("TaskGroups", fmt.Sprintf("%d groups: expected at most %d", len(j.TaskGroups), maxGroups), "write several jobs")
@@ -79,7 +80,7 @@ func (c *conversion) checkJob(j *client.Job) {
 			continue
 		}
 		if first, twice := seen[g.Name]; twice && g.Name != "" {
-			c.add(fmt.Sprintf("TaskGroups[%d].Name", i), fmt.Sprintf("duplicate name %.60q: already used by TaskGroups[%d]", g.Name, first), "give each group of a job a unique name")
+			c.add(fmt.Sprintf("TaskGroups[%d].Name", i), fmt.Sprintf("duplicate name %.60q: already used by group %d", g.Name, first+1), "give each group of a job a unique name")
 		}
 		seen[g.Name] = i
 	}

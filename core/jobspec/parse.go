@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -99,6 +100,7 @@ func (r *parser) locate(problems Problems) Problems {
 		}
 		w := r.originOf(p.Path)
 		p.File, p.Line, p.Column, p.Path = r.file, max(w.at.line, 1), max(w.at.column, 1), ""
+		p.Remedy = cmp.Or(p.inFile, p.Remedy)
 		if w.name != "" {
 			p.Message = w.name + ": " + p.Message
 		}

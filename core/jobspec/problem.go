@@ -22,6 +22,8 @@ type Problem struct {
 	Path    string `json:"path,omitempty"` // such as TaskGroups[0].Count; "" for the job itself
 	Message string `json:"message"`        // the invalid value and the expected one
 	Remedy  string `json:"remedy"`         // how to correct it
+
+	inFile string // replaces Remedy if the job was read from a file; "": the same
 }
 
 // String returns the problem in one line.
@@ -57,6 +59,13 @@ func (ps Problems) Error() string {
 		lines = append(lines, ps[i].String())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// remedyInFile sets the remedy of the newest problem for a job that is read from a file.
+func (ps Problems) remedyInFile(remedy string) {
+	if len(ps) > 0 {
+		ps[len(ps)-1].inFile = remedy
+	}
 }
 
 // err sorts the problems by position and returns nil if there are none.

@@ -134,7 +134,7 @@ func (s *Set) Select(jobPolicy, clusterPolicy string) (*Version, error) {
 		if v := s.byName[name]; v != nil {
 			return v, nil
 		}
-		return nil, fmt.Errorf("unknown policy %q: loaded are %s", name, strings.Join(s.Names(), ", "))
+		return nil, fmt.Errorf("unknown policy %q: load it, or use one of %s", name, strings.Join(s.Names(), ", "))
 	}
 	if v := s.byName[DefaultName]; v != nil {
 		return v, nil

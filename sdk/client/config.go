@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -106,7 +107,10 @@ func (c *Config) tls() (*tls.Config, error) {
 	if c.CACert != "" {
 		text, err := os.ReadFile(c.CACert)
 		if err != nil {
-			return nil, fmt.Errorf("CA certificate: %w", err)
+			if path, ok := errors.AsType[*fs.PathError](err); ok {
+				err = path.Err // without the name of the system call
+			}
+			return nil, fmt.Errorf("CA certificate %s: %w", c.CACert, err)
 		}
 		conf.RootCAs = x509.NewCertPool()
 		if !conf.RootCAs.AppendCertsFromPEM(text) {

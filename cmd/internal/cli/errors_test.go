@@ -36,11 +36,20 @@ func TestErrors_MatchGolden(t *testing.T) {
 	}
 	url := startDevServer(t)
 	files := map[string]string{}
-	datadriven.RunTest(t, "testdata/errors.golden", func(t *testing.T, d *datadriven.TestData) string {
+	golden, err := filepath.Abs("testdata/errors.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir()) // for commands that read their files without Env
+	datadriven.RunTest(t, golden, func(t *testing.T, d *datadriven.TestData) string {
 		var out strings.Builder
 		switch d.Cmd {
 		case "file":
-			files[d.CmdArgs[0].Key] = d.Input + "\n"
+			name := d.CmdArgs[0].Key
+			files[name] = d.Input + "\n"
+			if err := os.WriteFile(name, []byte(files[name]), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		case "cede":
 			for line := range strings.Lines(d.Input) {
 				out.WriteString(failingCommand(t, files, strings.TrimSpace(line), url))

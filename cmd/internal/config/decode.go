@@ -95,7 +95,11 @@ func plain(err error, t reflect.Type) error {
 		return fmt.Errorf("unknown field %s; valid fields: %s", unknown, fieldNames(t.Elem()))
 	}
 	if i := strings.LastIndex(text, decodeErrorMark); i >= 0 {
-		return fmt.Errorf("%s", text[i+len(decodeErrorMark):])
+		text = text[i+len(decodeErrorMark):]
+		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Int {
+			text += " or a list of them, such as [22, 9100]"
+		}
+		return fmt.Errorf("%s", text)
 	}
 	return fmt.Errorf("expected %s", kindName(t))
 }

@@ -196,7 +196,7 @@ func resolvePriority(snap *state.Snapshot, j *model.Job, explicit bool) []string
 	c := findClass(snap, j.PriorityClass)
 	switch {
 	case c == nil:
-		return []string{fmt.Sprintf("unknown priority class %q: the classes are %s", j.PriorityClass, classNames(snap))}
+		return []string{fmt.Sprintf("unknown priority class %q: create it, or use one of %s", j.PriorityClass, classNames(snap))}
 	case (explicit || j.Priority != 0) && j.Priority != c.Value:
 		return []string{fmt.Sprintf("priority %d differs from that of class %s, which is %d: omit one of the two", j.Priority, c.Name, c.Value)}
 	}

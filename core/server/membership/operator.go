@@ -113,7 +113,8 @@ func (m *Manager) RemovePeer(_ context.Context, id string) error {
 		return err
 	}
 	if m.cfg.Raft == nil {
-		return errNoPool()
+		return apierror.New(apierror.CodeConflict, "cannot remove server %.60q: gossip is disabled on this server, so that it is the only one", id).
+			WithHint("to form a cluster, set listen.gossip, and server.join or server.bootstrap_expect, and restart it")
 	}
 	server, ok := m.RaftServer(id)
 	member, known := m.Member(id)

@@ -2,6 +2,7 @@ package policymgr
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -94,7 +95,11 @@ func (p *Policies) RollbackPolicy(ctx context.Context, name string) (index uint6
 	if err := p.m.cfg.CheckLeader(); err != nil {
 		return 0, err
 	}
-	return p.m.change(ctx, &replication.ChangePolicy{Name: name, Op: replication.OpRollback})
+	index, err = p.m.change(ctx, &replication.ChangePolicy{Name: name, Op: replication.OpRollback})
+	if refusal, ok := errors.AsType[*apierror.Error](err); ok && refusal.Hint == "" {
+		return 0, refusal.WithHint("activate a version instead: cede policy activate %s@VERSION; cede policy list shows the loaded policies", name)
+	}
+	return index, err
 }
 
 // UnloadPolicy removes a version that has no role. Its module is removed with the last

@@ -201,6 +201,19 @@ func ReadError(name string, err error) error {
 	return e
 }
 
+// FileMessage returns the text of an error about a file, with the path and without the name
+// of the system call.
+func FileMessage(err error) string {
+	p, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case errors.Is(err, fs.ErrNotExist):
+		return p.Path + ": no such file"
+	}
+	return fmt.Sprintf("%s: %v", p.Path, p.Err)
+}
+
 // WithoutPath returns an error without the operation and path that the system adds.
 func WithoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {

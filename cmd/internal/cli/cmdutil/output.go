@@ -69,7 +69,7 @@ func (o *Output) Resolve() error {
 	}
 	var err error
 	if o.template, err = parseTemplate(o.text); err != nil {
-		return Usagef("`cede help output` describes templates", "-t: %v", err)
+		return Usagef("`cede help output` describes templates", "invalid -t: %s", templateProblem(err))
 	}
 	return nil
 }

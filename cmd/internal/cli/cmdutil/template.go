@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"text/template"
 )
@@ -26,6 +27,25 @@ func parseTemplate(text string) (*template.Template, error) {
 	}).Parse(text)
 }
 
+// templateError matches the errors of text/template: line, column, action and problem.
+var templateError = regexp.MustCompile(`^template: -t:(\d+)(?::(\d+))?: (?:executing "-t" at <(.*)>: )?(.*)$`)
+
+// templateProblem returns the error of a template with its place, in the user's terms.
+func templateProblem(err error) string {
+	m := templateError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err.Error()
+	}
+	at := "line " + m[1]
+	if m[2] != "" {
+		at += ", column " + m[2]
+	}
+	if m[3] != "" {
+		at += ": " + m[3]
+	}
+	return at + ": " + strings.Replace(m[4], "map has no entry for key", "unknown field", 1)
+}
+
 // ExecuteTemplate executes a template on the JSON of a document, so that fields have
 // the names that -o json shows.
 func ExecuteTemplate(w io.Writer, t *template.Template, data any) error {
@@ -41,7 +61,7 @@ func ExecuteTemplate(w io.Writer, t *template.Template, data any) error {
 	}
 	var out bytes.Buffer
 	if err := t.Execute(&out, numbers(plain)); err != nil {
-		return Usagef("-o json shows the available fields", "%s", strings.TrimPrefix(err.Error(), "template: "))
+		return Usagef("-o json shows the available fields", "invalid -t: %s", templateProblem(err))
 	}
 	if !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
 		out.WriteByte('\n')

@@ -104,8 +104,11 @@ the cluster of each scenario, and the report shows what each policy would evict.
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		resolve := c.resolve
-		if *work != "" {
+		switch {
+		case *work != "":
 			resolve = c.resolveWhatIf
+		case cmd.Flags().Changed("what-if"):
+			return cmdutil.Usagef("use a manifest or a job file, or remove --what-if", "--what-if must not be empty")
 		}
 		if err := resolve(*failIf); err != nil {
 			return err

@@ -66,7 +66,7 @@ server is contacted.`,
 		}
 		roots, err := bundle.ReadRoots(*keys...)
 		if err != nil {
-			return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: "`cede decision key -w FILE` writes the key of a server", Err: err}
+			return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: cmdutil.FileMessage(err), Hint: "`cede decision key -w FILE` writes the key of a server", Err: err}
 		}
 		b, err := env.ReadFile(args[0], certificate.MaxContent)
 		if err != nil {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -105,7 +106,8 @@ func (r *jobRun) run(ctx context.Context) error {
 	}
 	answer, err := api.Jobs().Run(ctx, read.job, token, options)
 	if err != nil {
-		return r.unknownOutcome(planConflict(cmdutil.InterruptError(ctx, err), token, r.file.words(r.name)))
+		err = indexConflict(planConflict(cmdutil.InterruptError(ctx, err), token, r.file.words(r.name)), read.model.ID, r.checked)
+		return r.unknownOutcome(err)
 	}
 	if answer.Warnings != "" {
 		r.env.Warn(answer.Warnings)
@@ -158,6 +160,17 @@ func planConflict(err error, token, name string) error {
 	if e.Hint == "" {
 		e.Hint = "create a new plan: cede job plan " + name
 	}
+	return e
+}
+
+// indexConflict adds a hint to the error of a job whose index is not that of --check-index.
+func indexConflict(err error, id string, checked bool) error {
+	answer, ok := errors.AsType[*client.Error](err)
+	if !ok || !checked || !strings.Contains(answer.Message, "Enforcing job modify index") {
+		return err
+	}
+	e := cmdutil.ServerError(answer)
+	e.Hint = cmp.Or(e.Hint, "cede job status "+id+" -o json shows JobModifyIndex; --check-index 0 registers a new job only")
 	return e
 }
 

@@ -139,7 +139,7 @@ func writeNew(name string, text []byte, mode fs.FileMode) error {
 
 // keyError returns the error for a key that cannot be read.
 func keyError(err error) error {
-	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: "`cede policy sign P --new-key FILE` creates FILE, to sign with, and FILE.pub, to trust", Err: err}
+	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: cmdutil.FileMessage(err), Hint: "`cede policy sign P --new-key FILE` creates FILE, to sign with, and FILE.pub, to trust", Err: err}
 }
 
 func newPolicyVerifyCmd(env *cmdutil.Env) *cobra.Command {

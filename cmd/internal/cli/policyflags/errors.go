@@ -20,6 +20,14 @@ import (
 // rewrite is the prefix of the hint in the last line of an error about a manifest.
 const rewrite = "run `cede policy build` to update"
 
+// Hint returns the remedy for settings that a policy refuses; "": the error is another one.
+func Hint(err error) string {
+	if strings.Contains(err.Error(), ": configuration: ") {
+		return "correct the setting or remove it; `cede policy inspect P` lists the settings"
+	}
+	return ""
+}
+
 // WrapError gives an error about policy p its exit code: ExitPolicy if the policy failed,
 // ExitUsage if files or the command line are invalid.
 func WrapError(p string, err error) error {
@@ -39,12 +47,15 @@ func WrapError(p string, err error) error {
 	if invalid, ok := errors.AsType[*rules.Error](err); ok {
 		return rulesError(p, invalid)
 	}
-	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Err: err}
+	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: Hint(err), Err: err}
 	if text, bad := BadSignature(err); bad {
 		e.Message, e.Hint = text, "cede policy sign "+p+" --key FILE"
 	}
 	if path, ok := err.(*fs.PathError); ok { //nolint:errorlint // the wrapped error has more detail
-		e.Message = fmt.Sprintf("%s: %v", path.Path, path.Err)
+		e.Message, e.Hint = cmdutil.FileMessage(path), "check the path of the policy"
+	}
+	if problem, remedy, ok := strings.Cut(e.Message, "; run `"); ok {
+		e.Message, e.Hint = problem, "run `"+remedy
 	}
 	lines := strings.Split(err.Error(), "\n")
 	if last := len(lines) - 1; last > 0 && strings.HasPrefix(lines[last], rewrite) { // advice is not a problem

@@ -1,9 +1,11 @@
 package simrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
@@ -59,9 +61,13 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 		return invalid
 	}
 	e := cmdutil.AsError(err)
+	message, hint := e.Message, cmp.Or(e.Hint, policyflags.Hint(err))
+	if missing, ok := errors.AsType[*fs.PathError](err); ok {
+		message, hint = "policy "+cmdutil.FileMessage(missing), "check the path after -p"
+	}
 	return &cmdutil.Error{
-		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeUsage, Hint: e.Hint,
-		Message: fmt.Sprintf("cannot run %s: %s", f.Path, e.Message),
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeUsage, Hint: hint,
+		Message: fmt.Sprintf("cannot run %s: %s", f.Path, message),
 	}
 }
 
