@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
 	"iter"
@@ -63,6 +64,11 @@ func allocRoutes() []route {
 			methods: get, pattern: "/v1/decision-key", name: "decision_key", tag: tagAllocs, roles: []acl.Role{acl.Read},
 			doc:      "Returns the public key of the server that handles the request, which verifies its certificates of decisions. Each server has its own.",
 			response: client.DecisionKey{}, handle: decisionKey,
+		},
+		{
+			methods: get, pattern: "/v1/decision-keys", name: "decision_keys", tag: tagAllocs, roles: []acl.Role{acl.Read},
+			doc:     "Returns the public keys of all servers that the pool has had, which verify their certificates of decisions.",
+			isQuery: true, response: []*client.DecisionKey{}, handle: decisionKeys,
 		},
 		{
 			methods: post, pattern: "/v1/allocation/{id}/stop", name: "allocation_stop", tag: tagAllocs, roles: []acl.Role{acl.Submit}, scope: scopeNamespace, leaderOnly: true,
@@ -351,6 +357,28 @@ func decisionKey(a *API, _ *call) (any, error) {
 	if key == nil {
 		return nil, rest.NotFound("this server has no key to sign certificates with")
 	}
+	return encodeKey(key)
+}
+
+func decisionKeys(_ *API, c *call) (any, error) {
+	return c.read(query{
+		keys: []state.Key{state.TableSigners.All()}, table: state.TableSigners, wholeTable: true,
+		render: func(s *state.Snapshot) (any, uint64, error) {
+			list := []*client.DecisionKey{}
+			for _, signer := range s.Signers() {
+				key, err := encodeKey(signer.Key[:])
+				if err != nil {
+					return nil, 0, err
+				}
+				key.ServerID, key.Time = signer.ServerID, signer.Time
+				list = append(list, key)
+			}
+			return list, 0, nil
+		},
+	})
+}
+
+func encodeKey(key ed25519.PublicKey) (*client.DecisionKey, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return nil, err

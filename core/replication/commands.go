@@ -177,4 +177,6 @@ type (
 	}
 	// DeleteToken deletes a token.
 	DeleteToken struct{ Accessor string }
+	// PutSigner stores the key with which a server signs certificates of decisions.
+	PutSigner struct{ Signer *model.Signer }
 )

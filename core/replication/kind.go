@@ -44,6 +44,7 @@ const (
 	KindRestoreState        Kind = 37
 	KindUpsertNamespace     Kind = 38
 	KindDeleteNamespace     Kind = 39
+	KindPutSigner           Kind = 40
 	KindChangeClusters      Kind = 200
 	KindDeleteCluster       Kind = 201
 	KindStopBinding         Kind = 202
@@ -81,6 +82,7 @@ var commands = []struct {
 	{KindChangePolicy, func() Command { return &ChangePolicy{} }},
 	{KindPutToken, func() Command { return &PutToken{} }},
 	{KindDeleteToken, func() Command { return &DeleteToken{} }},
+	{KindPutSigner, func() Command { return &PutSigner{} }},
 	{KindUpsertBudget, func() Command { return &UpsertBudget{} }},
 	{KindDeleteBudget, func() Command { return &DeleteBudget{} }},
 	{KindUpsertClusters, func() Command { return &UpsertClusters{} }},
@@ -183,6 +185,7 @@ func (*CheckPolicy) kind() Kind         { return KindCheckPolicy }
 func (*ChangePolicy) kind() Kind        { return KindChangePolicy }
 func (*PutToken) kind() Kind            { return KindPutToken }
 func (*DeleteToken) kind() Kind         { return KindDeleteToken }
+func (*PutSigner) kind() Kind           { return KindPutSigner }
 func (*UpsertBudget) kind() Kind        { return KindUpsertBudget }
 func (*DeleteBudget) kind() Kind        { return KindDeleteBudget }
 func (*UpsertClusters) kind() Kind      { return KindUpsertClusters }

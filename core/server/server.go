@@ -205,6 +205,12 @@ func (s *Server) explainUnchecked(id string) string {
 		status, m.Since.UTC().Format(time.RFC3339), id)
 }
 
+// newKeyPublisher returns the publisher of the key that signs the server's certificates.
+func newKeyPublisher(s *Server) *whatif.Publisher {
+	log := forwardingLog{Log: s.cfg.Log, serverID: s.cfg.ID, peers: s.cfg.Peers}
+	return &whatif.Publisher{Examiner: s.Examiner, Store: s.cfg.Store, Apply: log.Apply, CaughtUp: s.CaughtUp, Clock: s.cfg.Clock}
+}
+
 func (s *Server) eventConfig() eventsink.Config {
 	c := eventsink.Config{Capacity: s.cfg.EventBuffer, History: s.cfg.History, Logger: s.logger}
 	if s.traces != nil {
@@ -273,7 +279,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.batchers.Start(inner)
 	s.queue.Start(inner)
 	var group sync.WaitGroup
-	for _, run := range []func(context.Context){s.pump.Run, s.Publisher.Run, s.policies.Run, s.Manager.Run, s.watchCatchUp} {
+	for _, run := range []func(context.Context){s.pump.Run, s.Publisher.Run, s.policies.Run, s.Manager.Run, s.watchCatchUp, newKeyPublisher(s).Run} {
 		group.Go(func() { run(inner) })
 	}
 	workersDone := make(chan struct{})

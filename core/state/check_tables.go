@@ -19,6 +19,7 @@ func (sn *Snapshot) checkSmallTables() error {
 		"policy states":    a.states.Ascending(stateName),
 		"uploads":          a.uploads.Ascending(uploadDigest),
 		"tokens":           a.tokens.Ascending(tokenAccessor),
+		"signers":          a.signers.Ascending(signerKey),
 		"priority classes": sn.priorities.Ascending(className),
 		"namespaces":       sn.namespaces.Ascending(namespaceName),
 	} {

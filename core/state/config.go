@@ -26,6 +26,7 @@ type smallTables struct {
 	states      cow.SortedList[model.PolicyState]
 	uploads     cow.SortedList[Upload]
 	tokens      cow.SortedList[model.Token]
+	signers     cow.SortedList[model.Signer]
 	idempotency idempotencyRing
 }
 

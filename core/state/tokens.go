@@ -44,3 +44,24 @@ func (t TokenWriter) Delete(accessor string) {
 		t.touch(TableTokens.Of(accessor))
 	}
 }
+
+func signerKey(s *model.Signer) string { return string(s.Key[:]) }
+
+// Signers returns the keys of servers that sign certificates, ascending by key. Servers that
+// were removed are included. The slice is shared and read-only.
+func (v *smallTables) Signers() []*model.Signer { return v.signers }
+
+// Signer returns the signer with the key, or nil if there is none.
+func (v *smallTables) Signer(key [32]byte) *model.Signer {
+	return v.signers.Get(string(key[:]), signerKey)
+}
+
+// Upsert stores a signer and sets its index.
+func (t SignerWriter) Upsert(s *model.Signer) {
+	if !t.restores {
+		s.CreateIndex = t.index
+	}
+	a := t.ownSmall()
+	a.signers = a.signers.With(s, signerKey)
+	t.touch(TableSigners.Of(s.ServerID))
+}

@@ -63,6 +63,8 @@ type (
 	PolicyWriter struct{ *branch }
 	// A PriorityClassWriter writes priority classes.
 	PriorityClassWriter struct{ *branch }
+	// A SignerWriter writes the keys of servers that sign certificates.
+	SignerWriter struct{ *branch }
 	// A TokenWriter writes tokens.
 	TokenWriter struct{ *branch }
 	// An UploadWriter writes incomplete uploads of policy modules.
@@ -110,6 +112,9 @@ func (t *Txn) PolicyWriter() PolicyWriter { return PolicyWriter{&t.branch} }
 
 // PriorityClassWriter returns the writer of priority classes.
 func (t *Txn) PriorityClassWriter() PriorityClassWriter { return PriorityClassWriter{&t.branch} }
+
+// SignerWriter returns the writer of signers.
+func (t *Txn) SignerWriter() SignerWriter { return SignerWriter{&t.branch} }
 
 // TokenWriter returns the writer of tokens.
 func (t *Txn) TokenWriter() TokenWriter { return TokenWriter{&t.branch} }

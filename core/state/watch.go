@@ -35,6 +35,7 @@ const (
 	TableBindings
 	TableAssignments
 	TableNamespaces
+	TableSigners
 	tables = iota
 )
 

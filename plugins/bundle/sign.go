@@ -145,35 +145,46 @@ func ReadPrivateKey(path string) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// ReadRoots reads public keys in PEM, one per file.
+// ReadRoots reads public keys in PEM, one or several per file.
 func ReadRoots(paths ...string) (Roots, error) {
 	var roots Roots
 	var errs []error
 	for _, path := range paths {
-		key, err := readPublicKey(path)
+		text, err := readLimited(path, maxManifest)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		roots = append(roots, key)
+		keys, err := ParseRoots(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		}
+		roots = append(roots, keys...)
 	}
 	return roots, errors.Join(errs...)
 }
 
-func readPublicKey(path string) (ed25519.PublicKey, error) {
-	block, err := readPEM(path, publicBlock)
-	if err != nil {
-		return nil, err
+// ParseRoots parses public keys in PEM, at least one. It ignores text between them.
+func ParseRoots(text []byte) (Roots, error) {
+	var roots Roots
+	for {
+		block, rest := pem.Decode(text)
+		if block == nil && len(roots) > 0 {
+			return roots, nil
+		}
+		if err := checkBlock(block, publicBlock); err != nil {
+			return nil, err
+		}
+		key, err := x509.ParsePKIXPublicKey(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		public, ok := key.(ed25519.PublicKey)
+		if !ok {
+			return nil, errors.New("not an ed25519 key")
+		}
+		roots, text = append(roots, public), rest
 	}
-	key, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	public, ok := key.(ed25519.PublicKey)
-	if !ok {
-		return nil, fmt.Errorf("%s: not an ed25519 key", path)
-	}
-	return public, nil
 }
 
 func readPEM(path, kind string) (*pem.Block, error) {
@@ -182,10 +193,17 @@ func readPEM(path, kind string) (*pem.Block, error) {
 		return nil, err
 	}
 	block, _ := pem.Decode(text)
-	if block == nil || block.Type != kind {
-		return nil, fmt.Errorf("%s: not a PEM file with -----BEGIN %s-----", path, kind)
+	if err := checkBlock(block, kind); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return block, nil
+}
+
+func checkBlock(block *pem.Block, kind string) error {
+	if block == nil || block.Type != kind {
+		return fmt.Errorf("not a PEM file with -----BEGIN %s-----", kind)
+	}
+	return nil
 }
 
 // Signed reports whether the bundle has a signature, valid or not.

@@ -12,8 +12,10 @@ const MaxCertificate = 256 << 20
 
 // DecisionKey is the public key that verifies the certificates of a server.
 type DecisionKey struct {
-	ID  string // ed25519:HEX, the start of its hash
-	PEM string
+	ID       string // ed25519:HEX, the start of its hash
+	PEM      string
+	ServerID string `json:",omitempty"` // in the list of all keys
+	Time     int64  `json:",omitempty"` // when the server published the key, Unix ns; in the list of all keys
 }
 
 // Certificate returns a certificate of the newest decision that evicted an allocation, or
@@ -39,5 +41,11 @@ func (a Allocations) Certificate(ctx context.Context, id string) ([]byte, error)
 // DecisionKey returns the public key of the server that answers.
 func (a Allocations) DecisionKey(ctx context.Context, q *QueryOptions) (out *DecisionKey, meta *QueryMeta, err error) {
 	meta, err = a.c.get(ctx, q, &out, "decision-key")
+	return out, meta, err
+}
+
+// DecisionKeys returns the public keys of all servers that the pool has had.
+func (a Allocations) DecisionKeys(ctx context.Context, q *QueryOptions) (out []*DecisionKey, meta *QueryMeta, err error) {
+	meta, err = a.c.get(ctx, q, &out, "decision-keys")
 	return out, meta, err
 }

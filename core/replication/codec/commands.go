@@ -76,6 +76,7 @@ var commands = replication.NewTable("codec", map[replication.Kind]commandCodec{
 	replication.KindChangePolicy:        codecOf((*Encoder).ChangePolicy, (*Decoder).ChangePolicy, indivisible),
 	replication.KindPutToken:            codecOf((*Encoder).PutToken, (*Decoder).PutToken, indivisible),
 	replication.KindDeleteToken:         codecOf((*Encoder).DeleteToken, (*Decoder).DeleteToken, indivisible),
+	replication.KindPutSigner:           codecOf((*Encoder).PutSigner, (*Decoder).PutSigner, indivisible),
 })
 
 // Some commands are encoded as the message of their only field.

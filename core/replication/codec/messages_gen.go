@@ -1731,6 +1731,43 @@ func (d *Decoder) token(m *pb.Token, v *model.Token) {
 	v.CreateIndex = m.CreateIndex
 }
 
+// Signer converts to a message; nil yields nil.
+func (e *Encoder) Signer(v *model.Signer) *pb.Signer {
+	if v == nil {
+		return nil
+	}
+	m := &pb.Signer{}
+	e.signer(v, m)
+	return m
+}
+
+func (e *Encoder) signer(v *model.Signer, m *pb.Signer) {
+	m.ServerId = Text(v.ServerID)
+	m.Key = HashBytes(&v.Key)
+	m.Time = v.Time
+	m.CreateIndex = v.CreateIndex
+}
+
+// Signer converts from a message; nil yields nil.
+func (d *Decoder) Signer(m *pb.Signer) *model.Signer {
+	if m == nil {
+		return nil
+	}
+	v := &model.Signer{}
+	d.signer(m, v)
+	return v
+}
+
+func (d *Decoder) signer(m *pb.Signer, v *model.Signer) {
+	if m == nil {
+		return
+	}
+	v.ServerID = m.ServerId
+	v.Key = d.hash(m.Key)
+	v.Time = m.Time
+	v.CreateIndex = m.CreateIndex
+}
+
 // PolicyVersion converts to a message; nil yields nil.
 func (e *Encoder) PolicyVersion(v *model.PolicyVersion) *pb.PolicyVersion {
 	if v == nil {
@@ -2991,4 +3028,35 @@ func (d *Decoder) deleteToken(m *pb.DeleteToken, v *replication.DeleteToken) {
 		return
 	}
 	v.Accessor = m.Accessor
+}
+
+// PutSigner converts to a message; nil yields nil.
+func (e *Encoder) PutSigner(v *replication.PutSigner) *pb.PutSigner {
+	if v == nil {
+		return nil
+	}
+	m := &pb.PutSigner{}
+	e.putSigner(v, m)
+	return m
+}
+
+func (e *Encoder) putSigner(v *replication.PutSigner, m *pb.PutSigner) {
+	m.Signer = e.Signer(v.Signer)
+}
+
+// PutSigner converts from a message; nil yields nil.
+func (d *Decoder) PutSigner(m *pb.PutSigner) *replication.PutSigner {
+	if m == nil {
+		return nil
+	}
+	v := &replication.PutSigner{}
+	d.putSigner(m, v)
+	return v
+}
+
+func (d *Decoder) putSigner(m *pb.PutSigner, v *replication.PutSigner) {
+	if m == nil {
+		return
+	}
+	v.Signer = d.Signer(m.Signer)
 }

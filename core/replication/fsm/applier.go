@@ -74,6 +74,7 @@ var handlers = replication.NewTable("fsm", map[replication.Kind]handler{
 	replication.KindChangePolicy:        handle((*applier).changePolicy),
 	replication.KindPutToken:            write((*state.Txn).TokenWriter, putToken),
 	replication.KindDeleteToken:         write((*state.Txn).TokenWriter, deleteToken),
+	replication.KindPutSigner:           write((*state.Txn).SignerWriter, putSigner),
 })
 
 // apply applies the entry's command.

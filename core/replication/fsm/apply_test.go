@@ -341,6 +341,13 @@ func TestOperatorCommands(t *testing.T) {
 	s.MustDo(t, &replication.PutToken{Token: &model.Token{Accessor: "t", Hash: [32]byte{1}}, Bootstrap: true})
 	refuses(t, s, replication.CodeConflict, "tokens already exist", &replication.PutToken{Token: &model.Token{Accessor: "u"}, Bootstrap: true})
 	refuses(t, s, replication.CodeExists, "already has this secret", &replication.PutToken{Token: &model.Token{Accessor: "u", Hash: [32]byte{1}}})
+	s.MustDo(t, &replication.PutSigner{Signer: &model.Signer{ServerID: "s1", Key: [32]byte{1}}})
+	s.MustDo(t, &replication.PutSigner{Signer: &model.Signer{ServerID: "s1", Key: [32]byte{1}, Time: 7}})
+	if list := s.Store.Snapshot().Signers(); len(list) != 1 || list[0].Time != 0 || list[0].CreateIndex == 0 {
+		t.Errorf("signers %+v", list)
+	}
+	refuses(t, s, replication.CodeExists, "server s1 already has this key", &replication.PutSigner{Signer: &model.Signer{ServerID: "s2", Key: [32]byte{1}}})
+	refuses(t, s, replication.CodeInvalid, "server and key are required", &replication.PutSigner{Signer: &model.Signer{ServerID: "s2"}})
 	refuses(t, s, replication.CodeInvalid, "labels are required", &replication.UpsertBudget{Budget: &model.Budget{Namespace: "n", Name: "b"}})
 	refuses(t, s, replication.CodeNotFound, "not found", &replication.DeleteBudget{Key: model.BudgetKey{Namespace: "n", Name: "b"}})
 }

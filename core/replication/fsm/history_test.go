@@ -278,7 +278,7 @@ func (h *history) policy() replication.Command {
 // operator draws a command about the cluster, the configuration, classes, tokens,
 // budgets or namespaces.
 func (h *history) operator() replication.Command {
-	switch rapid.IntRange(0, 10).Draw(h.T, "what") {
+	switch rapid.IntRange(0, 11).Draw(h.T, "what") {
 	case 0:
 		return &replication.Bootstrap{ClusterID: h.pick("cluster", 2), Version: 1}
 	case 1:
@@ -299,6 +299,8 @@ func (h *history) operator() replication.Command {
 		}}
 	case 10:
 		return &replication.DeleteNamespace{Name: h.pick("ns", 3)}
+	case 11:
+		return &replication.PutSigner{Signer: &model.Signer{ServerID: h.pick("server", 2), Key: [32]byte{byte(rapid.IntRange(0, 3).Draw(h.T, "key"))}}}
 	case 7:
 		return &replication.UpsertBudget{Budget: &model.Budget{Namespace: h.pick("ns", 2), Name: h.pick("budget", 2), Labels: map[string]string{"app": "app-0"}, MinAvailable: &model.Bound{Number: 50, Percent: true}}}
 	default:

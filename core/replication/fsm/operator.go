@@ -171,3 +171,24 @@ func deleteToken(tokens state.TokenWriter, c *replication.DeleteToken) *replicat
 	tokens.Delete(c.Accessor)
 	return nil
 }
+
+// maxSigners bounds the keys of signers. A pool has a few servers, and each publishes one
+// key for each data directory that it had.
+const maxSigners = 1024
+
+// putSigner stores the key of a server's certificates. A key belongs to one server for ever.
+func putSigner(signers state.SignerWriter, c *replication.PutSigner) *replication.Refusal {
+	s := c.Signer
+	switch stored := signers.Signer(s.Key); {
+	case s.ServerID == "" || s.Key == [32]byte{}:
+		return replication.Refuse(replication.CodeInvalid, "signer: server and key are required")
+	case stored != nil && stored.ServerID != s.ServerID:
+		return replication.Refuse(replication.CodeExists, "server %s already has this key", stored.ServerID)
+	case stored != nil:
+		return nil
+	case len(signers.Signers()) >= maxSigners:
+		return replication.Refuse(replication.CodeTooLarge, "%d keys of signers are stored: no more are accepted", maxSigners)
+	}
+	signers.Upsert(s)
+	return nil
+}

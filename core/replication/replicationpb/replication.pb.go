@@ -67,6 +67,7 @@ type Entry struct {
 	//	*Entry_RestoreState
 	//	*Entry_UpsertNamespace
 	//	*Entry_DeleteNamespace
+	//	*Entry_PutSigner
 	//	*Entry_ChangeClusters
 	//	*Entry_DeleteCluster
 	//	*Entry_StopBinding
@@ -419,6 +420,15 @@ func (x *Entry) GetDeleteNamespace() *DeleteNamespace {
 	return nil
 }
 
+func (x *Entry) GetPutSigner() *PutSigner {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_PutSigner); ok {
+			return x.PutSigner
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetChangeClusters() *ChangeClusters {
 	if x != nil {
 		if x, ok := x.Command.(*Entry_ChangeClusters); ok {
@@ -588,6 +598,10 @@ type Entry_DeleteNamespace struct {
 	DeleteNamespace *DeleteNamespace `protobuf:"bytes,39,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
 }
 
+type Entry_PutSigner struct {
+	PutSigner *PutSigner `protobuf:"bytes,40,opt,name=put_signer,json=putSigner,proto3,oneof"`
+}
+
 type Entry_ChangeClusters struct {
 	ChangeClusters *ChangeClusters `protobuf:"bytes,200,opt,name=change_clusters,json=changeClusters,proto3,oneof"`
 }
@@ -667,6 +681,8 @@ func (*Entry_RestoreState) isEntry_Command() {}
 func (*Entry_UpsertNamespace) isEntry_Command() {}
 
 func (*Entry_DeleteNamespace) isEntry_Command() {}
+
+func (*Entry_PutSigner) isEntry_Command() {}
 
 func (*Entry_ChangeClusters) isEntry_Command() {}
 
@@ -1974,6 +1990,50 @@ func (x *DeleteToken) GetAccessor() string {
 	return ""
 }
 
+type PutSigner struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Signer        *Signer                `protobuf:"bytes,1,opt,name=signer,proto3" json:"signer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutSigner) Reset() {
+	*x = PutSigner{}
+	mi := &file_replication_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSigner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSigner) ProtoMessage() {}
+
+func (x *PutSigner) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSigner.ProtoReflect.Descriptor instead.
+func (*PutSigner) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PutSigner) GetSigner() *Signer {
+	if x != nil {
+		return x.Signer
+	}
+	return nil
+}
+
 type DeleteBudget struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1984,7 +2044,7 @@ type DeleteBudget struct {
 
 func (x *DeleteBudget) Reset() {
 	*x = DeleteBudget{}
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2056,7 @@ func (x *DeleteBudget) String() string {
 func (*DeleteBudget) ProtoMessage() {}
 
 func (x *DeleteBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2069,7 @@ func (x *DeleteBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBudget.ProtoReflect.Descriptor instead.
 func (*DeleteBudget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{23}
+	return file_replication_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeleteBudget) GetNamespace() string {
@@ -2035,7 +2095,7 @@ type UpsertClusters struct {
 
 func (x *UpsertClusters) Reset() {
 	*x = UpsertClusters{}
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2047,7 +2107,7 @@ func (x *UpsertClusters) String() string {
 func (*UpsertClusters) ProtoMessage() {}
 
 func (x *UpsertClusters) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2060,7 +2120,7 @@ func (x *UpsertClusters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpsertClusters.ProtoReflect.Descriptor instead.
 func (*UpsertClusters) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{24}
+	return file_replication_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UpsertClusters) GetClusters() []*Cluster {
@@ -2081,7 +2141,7 @@ type UpsertBinding struct {
 
 func (x *UpsertBinding) Reset() {
 	*x = UpsertBinding{}
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +2153,7 @@ func (x *UpsertBinding) String() string {
 func (*UpsertBinding) ProtoMessage() {}
 
 func (x *UpsertBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2106,7 +2166,7 @@ func (x *UpsertBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpsertBinding.ProtoReflect.Descriptor instead.
 func (*UpsertBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{25}
+	return file_replication_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UpsertBinding) GetBinding() *Binding {
@@ -2141,7 +2201,7 @@ type StopBinding struct {
 
 func (x *StopBinding) Reset() {
 	*x = StopBinding{}
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2153,7 +2213,7 @@ func (x *StopBinding) String() string {
 func (*StopBinding) ProtoMessage() {}
 
 func (x *StopBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2166,7 +2226,7 @@ func (x *StopBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopBinding.ProtoReflect.Descriptor instead.
 func (*StopBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{26}
+	return file_replication_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StopBinding) GetKey() *JobKey {
@@ -2199,7 +2259,7 @@ type ChangeClusters struct {
 
 func (x *ChangeClusters) Reset() {
 	*x = ChangeClusters{}
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2271,7 @@ func (x *ChangeClusters) String() string {
 func (*ChangeClusters) ProtoMessage() {}
 
 func (x *ChangeClusters) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2284,7 @@ func (x *ChangeClusters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeClusters.ProtoReflect.Descriptor instead.
 func (*ChangeClusters) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{27}
+	return file_replication_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ChangeClusters) GetChanges() []*ClusterChange {
@@ -2247,7 +2307,7 @@ type ClusterChange struct {
 
 func (x *ClusterChange) Reset() {
 	*x = ClusterChange{}
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2319,7 @@ func (x *ClusterChange) String() string {
 func (*ClusterChange) ProtoMessage() {}
 
 func (x *ClusterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2332,7 @@ func (x *ClusterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterChange.ProtoReflect.Descriptor instead.
 func (*ClusterChange) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{28}
+	return file_replication_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClusterChange) GetId() []byte {
@@ -2320,7 +2380,7 @@ type DeleteCluster struct {
 
 func (x *DeleteCluster) Reset() {
 	*x = DeleteCluster{}
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2392,7 @@ func (x *DeleteCluster) String() string {
 func (*DeleteCluster) ProtoMessage() {}
 
 func (x *DeleteCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2405,7 @@ func (x *DeleteCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCluster.ProtoReflect.Descriptor instead.
 func (*DeleteCluster) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{29}
+	return file_replication_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeleteCluster) GetId() []byte {
@@ -2371,7 +2431,7 @@ type DeleteBinding struct {
 
 func (x *DeleteBinding) Reset() {
 	*x = DeleteBinding{}
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2383,7 +2443,7 @@ func (x *DeleteBinding) String() string {
 func (*DeleteBinding) ProtoMessage() {}
 
 func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2396,7 +2456,7 @@ func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBinding.ProtoReflect.Descriptor instead.
 func (*DeleteBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{30}
+	return file_replication_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteBinding) GetKey() *JobKey {
@@ -2415,7 +2475,7 @@ type EndAssignments struct {
 
 func (x *EndAssignments) Reset() {
 	*x = EndAssignments{}
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2487,7 @@ func (x *EndAssignments) String() string {
 func (*EndAssignments) ProtoMessage() {}
 
 func (x *EndAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2500,7 @@ func (x *EndAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAssignments.ProtoReflect.Descriptor instead.
 func (*EndAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{31}
+	return file_replication_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EndAssignments) GetIds() [][]byte {
@@ -2459,7 +2519,7 @@ type UpdateAssignments struct {
 
 func (x *UpdateAssignments) Reset() {
 	*x = UpdateAssignments{}
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2531,7 @@ func (x *UpdateAssignments) String() string {
 func (*UpdateAssignments) ProtoMessage() {}
 
 func (x *UpdateAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2544,7 @@ func (x *UpdateAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateAssignments.ProtoReflect.Descriptor instead.
 func (*UpdateAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{32}
+	return file_replication_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UpdateAssignments) GetUpdates() []*AssignmentUpdate {
@@ -2507,7 +2567,7 @@ type AssignmentUpdate struct {
 
 func (x *AssignmentUpdate) Reset() {
 	*x = AssignmentUpdate{}
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2579,7 @@ func (x *AssignmentUpdate) String() string {
 func (*AssignmentUpdate) ProtoMessage() {}
 
 func (x *AssignmentUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2592,7 @@ func (x *AssignmentUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentUpdate.ProtoReflect.Descriptor instead.
 func (*AssignmentUpdate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{33}
+	return file_replication_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AssignmentUpdate) GetId() []byte {
@@ -2580,7 +2640,7 @@ type StopAssignments struct {
 
 func (x *StopAssignments) Reset() {
 	*x = StopAssignments{}
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2652,7 @@ func (x *StopAssignments) String() string {
 func (*StopAssignments) ProtoMessage() {}
 
 func (x *StopAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2665,7 @@ func (x *StopAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopAssignments.ProtoReflect.Descriptor instead.
 func (*StopAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{34}
+	return file_replication_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StopAssignments) GetIds() [][]byte {
@@ -2638,7 +2698,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2710,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2723,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{35}
+	return file_replication_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Cluster) GetId() []byte {
@@ -2758,7 +2818,7 @@ type Binding struct {
 
 func (x *Binding) Reset() {
 	*x = Binding{}
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2770,7 +2830,7 @@ func (x *Binding) String() string {
 func (*Binding) ProtoMessage() {}
 
 func (x *Binding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2783,7 +2843,7 @@ func (x *Binding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binding.ProtoReflect.Descriptor instead.
 func (*Binding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{36}
+	return file_replication_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Binding) GetNamespace() string {
@@ -3009,7 +3069,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3081,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3094,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{37}
+	return file_replication_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Assignment) GetId() []byte {
@@ -3183,7 +3243,7 @@ type Withdrawal struct {
 
 func (x *Withdrawal) Reset() {
 	*x = Withdrawal{}
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3255,7 @@ func (x *Withdrawal) String() string {
 func (*Withdrawal) ProtoMessage() {}
 
 func (x *Withdrawal) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3268,7 @@ func (x *Withdrawal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdrawal.ProtoReflect.Descriptor instead.
 func (*Withdrawal) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{38}
+	return file_replication_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Withdrawal) GetAssignmentId() []byte {
@@ -3264,7 +3324,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +3336,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +3349,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{39}
+	return file_replication_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Budget) GetNamespace() string {
@@ -3372,7 +3432,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3444,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3457,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{40}
+	return file_replication_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Rate) GetNumber() int32 {
@@ -3424,7 +3484,7 @@ type EvictionsAt struct {
 
 func (x *EvictionsAt) Reset() {
 	*x = EvictionsAt{}
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3496,7 @@ func (x *EvictionsAt) String() string {
 func (*EvictionsAt) ProtoMessage() {}
 
 func (x *EvictionsAt) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3509,7 @@ func (x *EvictionsAt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictionsAt.ProtoReflect.Descriptor instead.
 func (*EvictionsAt) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{41}
+	return file_replication_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EvictionsAt) GetAt() int64 {
@@ -3476,7 +3536,7 @@ type Bound struct {
 
 func (x *Bound) Reset() {
 	*x = Bound{}
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3488,7 +3548,7 @@ func (x *Bound) String() string {
 func (*Bound) ProtoMessage() {}
 
 func (x *Bound) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3501,7 +3561,7 @@ func (x *Bound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bound.ProtoReflect.Descriptor instead.
 func (*Bound) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{42}
+	return file_replication_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Bound) GetNumber() int32 {
@@ -3533,7 +3593,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3545,7 +3605,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3558,7 +3618,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{43}
+	return file_replication_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Batch) GetNow() int64 {
@@ -3609,7 +3669,7 @@ type JobRef struct {
 
 func (x *JobRef) Reset() {
 	*x = JobRef{}
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3681,7 @@ func (x *JobRef) String() string {
 func (*JobRef) ProtoMessage() {}
 
 func (x *JobRef) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3694,7 @@ func (x *JobRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
 func (*JobRef) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{44}
+	return file_replication_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobRef) GetNamespace() string {
@@ -3677,7 +3737,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +3749,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +3762,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{45}
+	return file_replication_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Plan) GetEvalId() []byte {
@@ -3786,7 +3846,7 @@ type CommitGroup struct {
 
 func (x *CommitGroup) Reset() {
 	*x = CommitGroup{}
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3858,7 @@ func (x *CommitGroup) String() string {
 func (*CommitGroup) ProtoMessage() {}
 
 func (x *CommitGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3871,7 @@ func (x *CommitGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitGroup.ProtoReflect.Descriptor instead.
 func (*CommitGroup) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{46}
+	return file_replication_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CommitGroup) GetPlace() []*Allocation {
@@ -3902,7 +3962,7 @@ type Choice struct {
 
 func (x *Choice) Reset() {
 	*x = Choice{}
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +3974,7 @@ func (x *Choice) String() string {
 func (*Choice) ProtoMessage() {}
 
 func (x *Choice) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +3987,7 @@ func (x *Choice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Choice.ProtoReflect.Descriptor instead.
 func (*Choice) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{47}
+	return file_replication_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Choice) GetBy() []byte {
@@ -4004,7 +4064,7 @@ type PolicyCall struct {
 
 func (x *PolicyCall) Reset() {
 	*x = PolicyCall{}
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4016,7 +4076,7 @@ func (x *PolicyCall) String() string {
 func (*PolicyCall) ProtoMessage() {}
 
 func (x *PolicyCall) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4029,7 +4089,7 @@ func (x *PolicyCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCall.ProtoReflect.Descriptor instead.
 func (*PolicyCall) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{48}
+	return file_replication_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PolicyCall) GetVersion() uint32 {
@@ -4067,7 +4127,7 @@ type RankedOption struct {
 
 func (x *RankedOption) Reset() {
 	*x = RankedOption{}
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4079,7 +4139,7 @@ func (x *RankedOption) String() string {
 func (*RankedOption) ProtoMessage() {}
 
 func (x *RankedOption) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4092,7 +4152,7 @@ func (x *RankedOption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankedOption.ProtoReflect.Descriptor instead.
 func (*RankedOption) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{49}
+	return file_replication_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RankedOption) GetNodeId() uint32 {
@@ -4148,7 +4208,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4160,7 +4220,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4173,7 +4233,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Outlook) GetLostWork() int64 {
@@ -4210,7 +4270,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4222,7 +4282,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4235,7 +4295,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Candidate) GetAllocId() []byte {
@@ -4285,7 +4345,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4297,7 +4357,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4310,7 +4370,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -4352,7 +4412,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4364,7 +4424,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4377,7 +4437,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -4419,7 +4479,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4431,7 +4491,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4444,7 +4504,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Claim) GetId() []byte {
@@ -4527,7 +4587,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4539,7 +4599,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4552,7 +4612,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -4603,7 +4663,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4615,7 +4675,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4628,7 +4688,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -4823,7 +4883,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +4895,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +4908,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -4893,7 +4953,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4905,7 +4965,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4918,7 +4978,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Job) GetNamespace() string {
@@ -5071,7 +5131,7 @@ type PreemptionToleration struct {
 
 func (x *PreemptionToleration) Reset() {
 	*x = PreemptionToleration{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5083,7 +5143,7 @@ func (x *PreemptionToleration) String() string {
 func (*PreemptionToleration) ProtoMessage() {}
 
 func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5096,7 +5156,7 @@ func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
 func (*PreemptionToleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
@@ -5142,7 +5202,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5154,7 +5214,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5167,7 +5227,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Group) GetName() string {
@@ -5327,7 +5387,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5339,7 +5399,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5352,7 +5412,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Disconnect) GetLostAfter() int64 {
@@ -5382,7 +5442,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5394,7 +5454,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5407,7 +5467,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Toleration) GetKey() string {
@@ -5462,7 +5522,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5474,7 +5534,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5487,7 +5547,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Task) GetName() string {
@@ -5564,7 +5624,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5576,7 +5636,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5589,7 +5649,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -5625,7 +5685,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5637,7 +5697,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5650,7 +5710,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -5691,7 +5751,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5703,7 +5763,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5716,7 +5776,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -5745,7 +5805,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5757,7 +5817,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5770,7 +5830,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{67}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -5811,7 +5871,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +5883,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5836,7 +5896,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{68}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -5884,7 +5944,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5896,7 +5956,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5909,7 +5969,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{69}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Node) GetId() []byte {
@@ -6086,7 +6146,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6098,7 +6158,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6111,7 +6171,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{70}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Taint) GetKey() string {
@@ -6160,7 +6220,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6172,7 +6232,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6185,7 +6245,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{71}
+	return file_replication_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Device) GetId() string {
@@ -6241,7 +6301,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6253,7 +6313,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6266,7 +6326,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -6454,7 +6514,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6466,7 +6526,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6479,7 +6539,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -6555,7 +6615,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6567,7 +6627,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6580,7 +6640,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -6618,7 +6678,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6630,7 +6690,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6643,7 +6703,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -6750,7 +6810,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6762,7 +6822,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6775,7 +6835,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -6827,7 +6887,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6839,7 +6899,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6852,7 +6912,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Namespace) GetName() string {
@@ -6919,7 +6979,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6931,7 +6991,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6944,7 +7004,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -7057,7 +7117,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7069,7 +7129,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7082,7 +7142,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -7124,7 +7184,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7136,7 +7196,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7149,7 +7209,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -7189,7 +7249,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7201,7 +7261,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7214,7 +7274,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *PolicyState) GetName() string {
@@ -7284,7 +7344,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7296,7 +7356,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7309,7 +7369,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Trial) GetVersion() string {
@@ -7349,7 +7409,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7361,7 +7421,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7374,7 +7434,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Token) GetAccessor() string {
@@ -7433,6 +7493,74 @@ func (x *Token) GetCreateIndex() uint64 {
 	return 0
 }
 
+type Signer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Time          int64                  `protobuf:"fixed64,3,opt,name=time,proto3" json:"time,omitempty"`
+	CreateIndex   uint64                 `protobuf:"varint,4,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signer) Reset() {
+	*x = Signer{}
+	mi := &file_replication_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signer) ProtoMessage() {}
+
+func (x *Signer) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signer.ProtoReflect.Descriptor instead.
+func (*Signer) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *Signer) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+func (x *Signer) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Signer) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *Signer) GetCreateIndex() uint64 {
+	if x != nil {
+		return x.CreateIndex
+	}
+	return 0
+}
+
 // Result is the part of a result that is stored under an idempotency key.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -7448,7 +7576,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7460,7 +7588,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7473,7 +7601,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Result) GetCode() string {
@@ -7546,6 +7674,7 @@ type Record struct {
 	//	*Record_Binding
 	//	*Record_Assignment
 	//	*Record_Namespace
+	//	*Record_Signer
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -7553,7 +7682,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7565,7 +7694,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7578,7 +7707,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{85}
+	return file_replication_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -7786,6 +7915,15 @@ func (x *Record) GetNamespace() *Namespace {
 	return nil
 }
 
+func (x *Record) GetSigner() *Signer {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Signer); ok {
+			return x.Signer
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -7878,6 +8016,10 @@ type Record_Namespace struct {
 	Namespace *Namespace `protobuf:"bytes,22,opt,name=namespace,proto3,oneof"`
 }
 
+type Record_Signer struct {
+	Signer *Signer `protobuf:"bytes,23,opt,name=signer,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Config) isRecord_Record() {}
@@ -7922,6 +8064,8 @@ func (*Record_Assignment) isRecord_Record() {}
 
 func (*Record_Namespace) isRecord_Record() {}
 
+func (*Record_Signer) isRecord_Record() {}
+
 type SnapshotHead struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Index          uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -7936,7 +8080,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7948,7 +8092,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7961,7 +8105,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{86}
+	return file_replication_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -8020,7 +8164,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8032,7 +8176,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8045,7 +8189,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{87}
+	return file_replication_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -8079,7 +8223,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8091,7 +8235,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8104,7 +8248,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{88}
+	return file_replication_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -8133,7 +8277,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8145,7 +8289,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8158,7 +8302,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{89}
+	return file_replication_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -8199,7 +8343,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8211,7 +8355,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8224,7 +8368,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{90}
+	return file_replication_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Upload) GetDigest() string {
@@ -8250,7 +8394,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8262,7 +8406,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8275,7 +8419,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{91}
+	return file_replication_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -8298,7 +8442,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8310,7 +8454,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8323,7 +8467,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{92}
+	return file_replication_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -8373,7 +8517,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8385,7 +8529,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8398,7 +8542,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{93}
+	return file_replication_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -8438,7 +8582,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8450,7 +8594,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8463,7 +8607,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{94}
+	return file_replication_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -8477,7 +8621,7 @@ var File_replication_proto protoreflect.FileDescriptor
 
 const file_replication_proto_rawDesc = "" +
 	"\n" +
-	"\x11replication.proto\x12\x13cede.replication.v1\"\x85\x15\n" +
+	"\x11replication.proto\x12\x13cede.replication.v1\"\xc6\x15\n" +
 	"\x05Entry\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x10\n" +
@@ -8520,7 +8664,9 @@ const file_replication_proto_rawDesc = "" +
 	"\x0fend_assignments\x18$ \x01(\v2#.cede.replication.v1.EndAssignmentsH\x00R\x0eendAssignments\x12H\n" +
 	"\rrestore_state\x18% \x01(\v2!.cede.replication.v1.RestoreStateH\x00R\frestoreState\x12Q\n" +
 	"\x10upsert_namespace\x18& \x01(\v2$.cede.replication.v1.UpsertNamespaceH\x00R\x0fupsertNamespace\x12Q\n" +
-	"\x10delete_namespace\x18' \x01(\v2$.cede.replication.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12O\n" +
+	"\x10delete_namespace\x18' \x01(\v2$.cede.replication.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12?\n" +
+	"\n" +
+	"put_signer\x18( \x01(\v2\x1e.cede.replication.v1.PutSignerH\x00R\tputSigner\x12O\n" +
 	"\x0fchange_clusters\x18\xc8\x01 \x01(\v2#.cede.replication.v1.ChangeClustersH\x00R\x0echangeClusters\x12L\n" +
 	"\x0edelete_cluster\x18\xc9\x01 \x01(\v2\".cede.replication.v1.DeleteClusterH\x00R\rdeleteCluster\x12F\n" +
 	"\fstop_binding\x18\xca\x01 \x01(\v2 .cede.replication.v1.StopBindingH\x00R\vstopBinding\x12W\n" +
@@ -8630,6 +8776,8 @@ const file_replication_proto_rawDesc = "" +
 	"\tbootstrap\x18\x02 \x01(\bR\tbootstrap\")\n" +
 	"\vDeleteToken\x12\x1a\n" +
 	"\baccessor\x18\x01 \x01(\tR\baccessor\"@\n" +
+	"\tPutSigner\x123\n" +
+	"\x06signer\x18\x01 \x01(\v2\x1b.cede.replication.v1.SignerR\x06signer\"@\n" +
 	"\fDeleteBudget\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"J\n" +
@@ -9283,15 +9431,19 @@ const file_replication_proto_rawDesc = "" +
 	"createTime\x12\x1d\n" +
 	"\n" +
 	"expires_at\x18\a \x01(\x10R\texpiresAt\x12!\n" +
-	"\fcreate_index\x18\b \x01(\x04R\vcreateIndex\"\xc3\x01\n" +
+	"\fcreate_index\x18\b \x01(\x04R\vcreateIndex\"n\n" +
+	"\x06Signer\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x12\n" +
+	"\x04time\x18\x03 \x01(\x10R\x04time\x12!\n" +
+	"\fcreate_index\x18\x04 \x01(\x04R\vcreateIndex\"\xc3\x01\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
 	"\x05evals\x18\x03 \x03(\fR\x05evals\x128\n" +
 	"\teval_jobs\x18\x04 \x03(\v2\x1b.cede.replication.v1.JobKeyR\bevalJobs\x12\x18\n" +
 	"\adropped\x18\x05 \x03(\rR\adropped\x12!\n" +
-	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\"\xcd\n" +
-	"\n" +
+	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\"\x84\v\n" +
 	"\x06Record\x127\n" +
 	"\x04head\x18\x01 \x01(\v2!.cede.replication.v1.SnapshotHeadH\x00R\x04head\x12>\n" +
 	"\x06config\x18\x02 \x01(\v2$.cede.replication.v1.SchedulerConfigH\x00R\x06config\x12K\n" +
@@ -9317,7 +9469,8 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"assignment\x18\x15 \x01(\v2\x1f.cede.replication.v1.AssignmentH\x00R\n" +
 	"assignment\x12>\n" +
-	"\tnamespace\x18\x16 \x01(\v2\x1e.cede.replication.v1.NamespaceH\x00R\tnamespaceB\b\n" +
+	"\tnamespace\x18\x16 \x01(\v2\x1e.cede.replication.v1.NamespaceH\x00R\tnamespace\x125\n" +
+	"\x06signer\x18\x17 \x01(\v2\x1b.cede.replication.v1.SignerH\x00R\x06signerB\b\n" +
 	"\x06record\"\xd0\x01\n" +
 	"\fSnapshotHead\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
@@ -9375,7 +9528,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 125)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 127)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -9400,108 +9553,110 @@ var file_replication_proto_goTypes = []any{
 	(*ChangePolicy)(nil),         // 20: cede.replication.v1.ChangePolicy
 	(*PutToken)(nil),             // 21: cede.replication.v1.PutToken
 	(*DeleteToken)(nil),          // 22: cede.replication.v1.DeleteToken
-	(*DeleteBudget)(nil),         // 23: cede.replication.v1.DeleteBudget
-	(*UpsertClusters)(nil),       // 24: cede.replication.v1.UpsertClusters
-	(*UpsertBinding)(nil),        // 25: cede.replication.v1.UpsertBinding
-	(*StopBinding)(nil),          // 26: cede.replication.v1.StopBinding
-	(*ChangeClusters)(nil),       // 27: cede.replication.v1.ChangeClusters
-	(*ClusterChange)(nil),        // 28: cede.replication.v1.ClusterChange
-	(*DeleteCluster)(nil),        // 29: cede.replication.v1.DeleteCluster
-	(*DeleteBinding)(nil),        // 30: cede.replication.v1.DeleteBinding
-	(*EndAssignments)(nil),       // 31: cede.replication.v1.EndAssignments
-	(*UpdateAssignments)(nil),    // 32: cede.replication.v1.UpdateAssignments
-	(*AssignmentUpdate)(nil),     // 33: cede.replication.v1.AssignmentUpdate
-	(*StopAssignments)(nil),      // 34: cede.replication.v1.StopAssignments
-	(*Cluster)(nil),              // 35: cede.replication.v1.Cluster
-	(*Binding)(nil),              // 36: cede.replication.v1.Binding
-	(*Assignment)(nil),           // 37: cede.replication.v1.Assignment
-	(*Withdrawal)(nil),           // 38: cede.replication.v1.Withdrawal
-	(*Budget)(nil),               // 39: cede.replication.v1.Budget
-	(*Rate)(nil),                 // 40: cede.replication.v1.Rate
-	(*EvictionsAt)(nil),          // 41: cede.replication.v1.EvictionsAt
-	(*Bound)(nil),                // 42: cede.replication.v1.Bound
-	(*Batch)(nil),                // 43: cede.replication.v1.Batch
-	(*JobRef)(nil),               // 44: cede.replication.v1.JobRef
-	(*Plan)(nil),                 // 45: cede.replication.v1.Plan
-	(*CommitGroup)(nil),          // 46: cede.replication.v1.CommitGroup
-	(*Choice)(nil),               // 47: cede.replication.v1.Choice
-	(*PolicyCall)(nil),           // 48: cede.replication.v1.PolicyCall
-	(*RankedOption)(nil),         // 49: cede.replication.v1.RankedOption
-	(*Outlook)(nil),              // 50: cede.replication.v1.Outlook
-	(*Candidate)(nil),            // 51: cede.replication.v1.Candidate
-	(*Stop)(nil),                 // 52: cede.replication.v1.Stop
-	(*Eviction)(nil),             // 53: cede.replication.v1.Eviction
-	(*Claim)(nil),                // 54: cede.replication.v1.Claim
-	(*DeviceUse)(nil),            // 55: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),           // 56: cede.replication.v1.Allocation
-	(*JobKey)(nil),               // 57: cede.replication.v1.JobKey
-	(*Job)(nil),                  // 58: cede.replication.v1.Job
-	(*PreemptionToleration)(nil), // 59: cede.replication.v1.PreemptionToleration
-	(*Group)(nil),                // 60: cede.replication.v1.Group
-	(*Disconnect)(nil),           // 61: cede.replication.v1.Disconnect
-	(*Toleration)(nil),           // 62: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 63: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 64: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 65: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 66: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 67: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 68: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 69: cede.replication.v1.Node
-	(*Taint)(nil),                // 70: cede.replication.v1.Taint
-	(*Device)(nil),               // 71: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 72: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 73: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 74: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 75: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 76: cede.replication.v1.PriorityClass
-	(*Namespace)(nil),            // 77: cede.replication.v1.Namespace
-	(*PolicyVersion)(nil),        // 78: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 79: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 80: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 81: cede.replication.v1.PolicyState
-	(*Trial)(nil),                // 82: cede.replication.v1.Trial
-	(*Token)(nil),                // 83: cede.replication.v1.Token
-	(*Result)(nil),               // 84: cede.replication.v1.Result
-	(*Record)(nil),               // 85: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 86: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 87: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 88: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 89: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 90: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 91: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 92: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 93: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 94: cede.replication.v1.SnapshotTail
-	nil,                          // 95: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 96: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 97: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 98: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 99: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 100: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 101: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 102: cede.replication.v1.Job.MetaEntry
-	nil,                          // 103: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 104: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 105: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 106: cede.replication.v1.Group.MetaEntry
-	nil,                          // 107: cede.replication.v1.Task.EnvEntry
-	nil,                          // 108: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 109: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 110: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 111: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 112: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 113: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 114: cede.replication.v1.Node.MetaEntry
-	nil,                          // 115: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 116: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 117: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 118: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 119: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 120: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 121: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 122: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 123: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 124: cede.replication.v1.PolicyState.TrippedEntry
+	(*PutSigner)(nil),            // 23: cede.replication.v1.PutSigner
+	(*DeleteBudget)(nil),         // 24: cede.replication.v1.DeleteBudget
+	(*UpsertClusters)(nil),       // 25: cede.replication.v1.UpsertClusters
+	(*UpsertBinding)(nil),        // 26: cede.replication.v1.UpsertBinding
+	(*StopBinding)(nil),          // 27: cede.replication.v1.StopBinding
+	(*ChangeClusters)(nil),       // 28: cede.replication.v1.ChangeClusters
+	(*ClusterChange)(nil),        // 29: cede.replication.v1.ClusterChange
+	(*DeleteCluster)(nil),        // 30: cede.replication.v1.DeleteCluster
+	(*DeleteBinding)(nil),        // 31: cede.replication.v1.DeleteBinding
+	(*EndAssignments)(nil),       // 32: cede.replication.v1.EndAssignments
+	(*UpdateAssignments)(nil),    // 33: cede.replication.v1.UpdateAssignments
+	(*AssignmentUpdate)(nil),     // 34: cede.replication.v1.AssignmentUpdate
+	(*StopAssignments)(nil),      // 35: cede.replication.v1.StopAssignments
+	(*Cluster)(nil),              // 36: cede.replication.v1.Cluster
+	(*Binding)(nil),              // 37: cede.replication.v1.Binding
+	(*Assignment)(nil),           // 38: cede.replication.v1.Assignment
+	(*Withdrawal)(nil),           // 39: cede.replication.v1.Withdrawal
+	(*Budget)(nil),               // 40: cede.replication.v1.Budget
+	(*Rate)(nil),                 // 41: cede.replication.v1.Rate
+	(*EvictionsAt)(nil),          // 42: cede.replication.v1.EvictionsAt
+	(*Bound)(nil),                // 43: cede.replication.v1.Bound
+	(*Batch)(nil),                // 44: cede.replication.v1.Batch
+	(*JobRef)(nil),               // 45: cede.replication.v1.JobRef
+	(*Plan)(nil),                 // 46: cede.replication.v1.Plan
+	(*CommitGroup)(nil),          // 47: cede.replication.v1.CommitGroup
+	(*Choice)(nil),               // 48: cede.replication.v1.Choice
+	(*PolicyCall)(nil),           // 49: cede.replication.v1.PolicyCall
+	(*RankedOption)(nil),         // 50: cede.replication.v1.RankedOption
+	(*Outlook)(nil),              // 51: cede.replication.v1.Outlook
+	(*Candidate)(nil),            // 52: cede.replication.v1.Candidate
+	(*Stop)(nil),                 // 53: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 54: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 55: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 56: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 57: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 58: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 59: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 60: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 61: cede.replication.v1.Group
+	(*Disconnect)(nil),           // 62: cede.replication.v1.Disconnect
+	(*Toleration)(nil),           // 63: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 64: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 65: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 66: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 67: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 68: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 69: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 70: cede.replication.v1.Node
+	(*Taint)(nil),                // 71: cede.replication.v1.Taint
+	(*Device)(nil),               // 72: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 73: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 74: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 75: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 76: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 77: cede.replication.v1.PriorityClass
+	(*Namespace)(nil),            // 78: cede.replication.v1.Namespace
+	(*PolicyVersion)(nil),        // 79: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 80: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 81: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 82: cede.replication.v1.PolicyState
+	(*Trial)(nil),                // 83: cede.replication.v1.Trial
+	(*Token)(nil),                // 84: cede.replication.v1.Token
+	(*Signer)(nil),               // 85: cede.replication.v1.Signer
+	(*Result)(nil),               // 86: cede.replication.v1.Result
+	(*Record)(nil),               // 87: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 88: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 89: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 90: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 91: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 92: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 93: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 94: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 95: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 96: cede.replication.v1.SnapshotTail
+	nil,                          // 97: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 98: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 99: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 100: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 101: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 102: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 103: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 104: cede.replication.v1.Job.MetaEntry
+	nil,                          // 105: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 106: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 107: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 108: cede.replication.v1.Group.MetaEntry
+	nil,                          // 109: cede.replication.v1.Task.EnvEntry
+	nil,                          // 110: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 111: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 112: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 113: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 114: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 115: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 116: cede.replication.v1.Node.MetaEntry
+	nil,                          // 117: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 118: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 119: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 120: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 121: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 122: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 123: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 124: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 125: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 126: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -9510,168 +9665,171 @@ var file_replication_proto_depIdxs = []int32{
 	4,   // 3: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
 	5,   // 4: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
 	6,   // 5: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
-	43,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
+	44,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
 	7,   // 7: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
 	8,   // 8: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	76,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	77,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	16,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	18,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	78,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	79,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	19,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	20,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	21,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
 	22,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
-	39,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
-	23,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
-	24,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
-	25,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
-	30,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
-	31,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
+	40,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
+	24,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
+	25,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
+	26,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
+	31,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
+	32,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
 	17,  // 27: cede.replication.v1.Entry.restore_state:type_name -> cede.replication.v1.RestoreState
 	14,  // 28: cede.replication.v1.Entry.upsert_namespace:type_name -> cede.replication.v1.UpsertNamespace
 	15,  // 29: cede.replication.v1.Entry.delete_namespace:type_name -> cede.replication.v1.DeleteNamespace
-	27,  // 30: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
-	29,  // 31: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
-	26,  // 32: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
-	32,  // 33: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
-	34,  // 34: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
-	58,  // 35: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	72,  // 36: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
-	43,  // 37: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	57,  // 38: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	72,  // 39: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	72,  // 40: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	69,  // 41: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	70,  // 42: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
-	70,  // 43: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
-	11,  // 44: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	75,  // 45: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	77,  // 46: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
-	57,  // 47: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	80,  // 48: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	83,  // 49: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	35,  // 50: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
-	36,  // 51: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	72,  // 52: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	57,  // 53: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	72,  // 54: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
-	28,  // 55: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	95,  // 56: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
-	54,  // 57: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
-	57,  // 58: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
-	33,  // 59: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	96,  // 60: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	97,  // 61: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	98,  // 62: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	99,  // 63: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	100, // 64: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	65,  // 65: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	57,  // 66: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	101, // 67: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
-	42,  // 68: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
-	42,  // 69: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
-	40,  // 70: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
-	41,  // 71: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
-	44,  // 72: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	45,  // 73: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	57,  // 74: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	46,  // 75: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	56,  // 76: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	56,  // 77: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	52,  // 78: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	53,  // 79: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	54,  // 80: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	37,  // 81: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
-	38,  // 82: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
-	47,  // 83: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
-	48,  // 84: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
-	48,  // 85: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
-	49,  // 86: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
-	51,  // 87: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
-	50,  // 88: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
-	57,  // 89: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	55,  // 90: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	55,  // 91: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	102, // 92: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	60,  // 93: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	59,  // 94: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	103, // 95: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	64,  // 96: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	104, // 97: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	65,  // 98: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	66,  // 99: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	67,  // 100: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	68,  // 101: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	68,  // 102: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	105, // 103: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	106, // 104: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	63,  // 105: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	62,  // 106: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	61,  // 107: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	107, // 108: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	108, // 109: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	65,  // 110: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	65,  // 111: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	109, // 112: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	110, // 113: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	111, // 114: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	112, // 115: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	71,  // 116: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	113, // 117: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	114, // 118: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	70,  // 119: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	115, // 120: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	116, // 121: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	117, // 122: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	118, // 123: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	119, // 124: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	120, // 125: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	121, // 126: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	122, // 127: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	74,  // 128: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	40,  // 129: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
-	79,  // 130: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	123, // 131: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	124, // 132: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	82,  // 133: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	57,  // 134: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	86,  // 135: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	75,  // 136: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	76,  // 137: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	69,  // 138: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	87,  // 139: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	88,  // 140: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	72,  // 141: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	54,  // 142: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	89,  // 143: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	78,  // 144: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	81,  // 145: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	90,  // 146: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	91,  // 147: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	83,  // 148: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	92,  // 149: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	93,  // 150: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	94,  // 151: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	39,  // 152: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	35,  // 153: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	36,  // 154: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	37,  // 155: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	77,  // 156: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	57,  // 157: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	58,  // 158: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	56,  // 159: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	57,  // 160: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	73,  // 161: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	80,  // 162: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	163, // [163:163] is the sub-list for method output_type
-	163, // [163:163] is the sub-list for method input_type
-	163, // [163:163] is the sub-list for extension type_name
-	163, // [163:163] is the sub-list for extension extendee
-	0,   // [0:163] is the sub-list for field type_name
+	23,  // 30: cede.replication.v1.Entry.put_signer:type_name -> cede.replication.v1.PutSigner
+	28,  // 31: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
+	30,  // 32: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
+	27,  // 33: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
+	33,  // 34: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
+	35,  // 35: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
+	59,  // 36: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	73,  // 37: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	44,  // 38: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
+	58,  // 39: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	73,  // 40: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	73,  // 41: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	70,  // 42: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	71,  // 43: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	71,  // 44: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	11,  // 45: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
+	76,  // 46: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	78,  // 47: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
+	58,  // 48: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	81,  // 49: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	84,  // 50: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	85,  // 51: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
+	36,  // 52: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
+	37,  // 53: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
+	73,  // 54: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	58,  // 55: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	73,  // 56: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	29,  // 57: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
+	97,  // 58: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	55,  // 59: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	58,  // 60: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	34,  // 61: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
+	98,  // 62: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	99,  // 63: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	100, // 64: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	101, // 65: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	102, // 66: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	66,  // 67: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	58,  // 68: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	103, // 69: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	43,  // 70: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	43,  // 71: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	41,  // 72: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
+	42,  // 73: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
+	45,  // 74: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	46,  // 75: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	58,  // 76: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	47,  // 77: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	57,  // 78: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	57,  // 79: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	53,  // 80: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	54,  // 81: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	55,  // 82: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	38,  // 83: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
+	39,  // 84: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
+	48,  // 85: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
+	49,  // 86: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
+	49,  // 87: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
+	50,  // 88: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
+	52,  // 89: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
+	51,  // 90: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
+	58,  // 91: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	56,  // 92: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	56,  // 93: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	104, // 94: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	61,  // 95: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	60,  // 96: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	105, // 97: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	65,  // 98: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	106, // 99: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	66,  // 100: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	67,  // 101: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	68,  // 102: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	69,  // 103: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	69,  // 104: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	107, // 105: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	108, // 106: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	64,  // 107: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	63,  // 108: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	62,  // 109: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	109, // 110: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	110, // 111: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	66,  // 112: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	66,  // 113: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	111, // 114: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	112, // 115: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	113, // 116: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	114, // 117: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	72,  // 118: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	115, // 119: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	116, // 120: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	71,  // 121: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	117, // 122: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	118, // 123: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	119, // 124: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	120, // 125: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	121, // 126: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	122, // 127: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	123, // 128: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	124, // 129: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	75,  // 130: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	41,  // 131: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
+	80,  // 132: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	125, // 133: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	126, // 134: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	83,  // 135: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	58,  // 136: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	88,  // 137: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	76,  // 138: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	77,  // 139: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	70,  // 140: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	89,  // 141: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	90,  // 142: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	73,  // 143: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	55,  // 144: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	91,  // 145: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	79,  // 146: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	82,  // 147: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	92,  // 148: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	93,  // 149: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	84,  // 150: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	94,  // 151: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	95,  // 152: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	96,  // 153: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	40,  // 154: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	36,  // 155: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	37,  // 156: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	38,  // 157: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	78,  // 158: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	85,  // 159: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
+	58,  // 160: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	59,  // 161: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	57,  // 162: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	58,  // 163: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	74,  // 164: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	81,  // 165: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	166, // [166:166] is the sub-list for method output_type
+	166, // [166:166] is the sub-list for method input_type
+	166, // [166:166] is the sub-list for extension type_name
+	166, // [166:166] is the sub-list for extension extendee
+	0,   // [0:166] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -9710,6 +9868,7 @@ func file_replication_proto_init() {
 		(*Entry_RestoreState)(nil),
 		(*Entry_UpsertNamespace)(nil),
 		(*Entry_DeleteNamespace)(nil),
+		(*Entry_PutSigner)(nil),
 		(*Entry_ChangeClusters)(nil),
 		(*Entry_DeleteCluster)(nil),
 		(*Entry_StopBinding)(nil),
@@ -9722,11 +9881,11 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[12].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[14].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[15].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[25].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[26].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[59].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[75].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[85].OneofWrappers = []any{
+	file_replication_proto_msgTypes[27].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[60].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[76].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[87].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -9749,6 +9908,7 @@ func file_replication_proto_init() {
 		(*Record_Binding)(nil),
 		(*Record_Assignment)(nil),
 		(*Record_Namespace)(nil),
+		(*Record_Signer)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -9756,7 +9916,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   125,
+			NumMessages:   127,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -126,7 +126,7 @@ func (r *Restorer) bindingRecord(d *codec.Decoder, m *pb.Record) error {
 	return nil
 }
 
-// operatorRecord adds a policy, an upload, a token, an idempotency record or a chunk
+// operatorRecord adds a policy, an upload, a token, a signer, an idempotency record or a chunk
 // of a module. An unknown record is an error: a newer server wrote it, and the state
 // would be incomplete without it.
 func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
@@ -144,6 +144,8 @@ func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
 		r.upload = r.upload.With(r.upload.Time, c.UploadChunk.GetData())
 	case *pb.Record_Token:
 		r.txn.TokenWriter().Upsert(d.Token(c.Token))
+	case *pb.Record_Signer:
+		r.txn.SignerWriter().Upsert(d.Signer(c.Signer))
 	case *pb.Record_Applied:
 		a := c.Applied
 		if _, duplicate := r.txn.IdempotencyRecord(a.GetKey()); duplicate {

@@ -178,6 +178,9 @@ func (w *recordWriter) writeOperatorTables(sn *state.Snapshot) {
 	for _, t := range sn.Tokens() {
 		w.write(&pb.Record{Record: &pb.Record_Token{Token: e.Token(t)}})
 	}
+	for _, s := range sn.Signers() {
+		w.write(&pb.Record{Record: &pb.Record_Signer{Signer: e.Signer(s)}})
+	}
 	for key, a := range sn.IdempotencyRecords() {
 		w.write(&pb.Record{Record: &pb.Record_Applied{Applied: &pb.AppliedKey{
 			Key: codec.Text(key), Hash: codec.HashBytes(&a.Hash), Index: a.Index, Time: a.Time, Result: a.Result,

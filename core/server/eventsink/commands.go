@@ -69,4 +69,5 @@ var builders = replication.NewTable("eventsink", map[replication.Kind]commandBui
 		b.operator("TokenCreated", c.Token.Accessor, c.Token.Name)
 	}),
 	replication.KindDeleteToken: build(func(b *eventBuilder, c *replication.DeleteToken) { b.operator("TokenDeleted", c.Accessor, "") }),
+	replication.KindPutSigner:   noEvent, // no operator acted
 })

@@ -2,7 +2,9 @@ package decision
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -98,16 +100,19 @@ func exportError(ctx context.Context, conn *cmdutil.Connection, id string, err e
 func newKeyCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "Print the key that verifies a server's certificates",
+		Short: "Print the keys that verify a server's certificates",
 		Long: `Print the public key that verifies the certificates of the server that answers, in PEM.
+With --all, print the keys of all servers that the pool has had.
 
-Each server has its own key, in its data directory. Store the public keys of all servers
-where you keep certificates: a server that is gone cannot return its key any more.`,
-		Example: "  cede decision key -w server.pub",
+Each server has its own key, in its data directory. It publishes the public key in the
+log, so that every server of the pool can return it, also when the server is gone. Store
+the output of --all where you keep certificates: a pool that is gone returns no keys.`,
+		Example: "  cede decision key -w server.pub\n  cede decision key --all -w pool.pub",
 		Args:    cobra.NoArgs,
 	}
 	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
 	file := cmd.Flags().StringP("write", "w", "", "write the key to `FILE`")
+	all := cmd.Flags().Bool("all", false, "print the keys of all servers that the pool has had")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
@@ -116,17 +121,41 @@ where you keep certificates: a server that is gone cannot return its key any mor
 		if err != nil {
 			return err
 		}
-		key, _, err := api.Allocations().DecisionKey(cmd.Context(), conn.QueryOptions())
+		var data any
+		var keys []*client.DecisionKey
+		if *all {
+			keys, _, err = api.Allocations().DecisionKeys(cmd.Context(), conn.QueryOptions())
+			data = keys
+		} else {
+			keys = make([]*client.DecisionKey, 1)
+			keys[0], _, err = api.Allocations().DecisionKey(cmd.Context(), conn.QueryOptions())
+			data = keys[0]
+		}
 		if err != nil {
 			return cmdutil.InterruptError(cmd.Context(), err)
 		}
+		text := joinKeys(keys)
 		if *file != "" {
 			return env.Write(*file, func(w io.Writer) error {
-				_, err := io.WriteString(w, key.PEM)
+				_, err := io.WriteString(w, text)
 				return err
 			})
 		}
-		return out.Show(cmdutil.Document{Data: key, Names: []string{key.ID}, Page: func(p cmdutil.Page) { p.Printf("%s", key.PEM) }})
+		names := cmdutil.NamesOf(keys, func(k *client.DecisionKey) string { return k.ID })
+		return out.Show(cmdutil.Document{Data: data, Names: names, Page: func(p cmdutil.Page) { p.Printf("%s", text) }})
 	}
 	return cmd
+}
+
+// joinKeys returns keys in PEM. Those of a list are preceded by the key ID and the server,
+// which readers of PEM ignore.
+func joinKeys(keys []*client.DecisionKey) string {
+	var text strings.Builder
+	for _, k := range keys {
+		if k.ServerID != "" {
+			fmt.Fprintf(&text, "%s of server %s\n", k.ID, k.ServerID)
+		}
+		text.WriteString(k.PEM)
+	}
+	return text.String()
 }

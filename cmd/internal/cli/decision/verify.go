@@ -45,21 +45,22 @@ func describe(file string, d *certificate.Document, key string) *description {
 func newVerifyCmd(env *cmdutil.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "verify FILE",
-		Short:       "Verify a certificate without a server",
+		Short:       "Verify a certificate of a decision",
 		Annotations: cmdutil.ExitCodes("8 the certificate is not valid"),
 		Long: `Verify a certificate: its signature, and every call of a policy, which is made again and
 must have the same answer, bit for bit. A WebAssembly module runs from the certificate, in
 its sandbox and within its limits. A built-in policy must have the same version of its
 rules in this release.
 
-Without --key, any key may have signed it; its ID is printed. The rules by which cede used
-the answers are not applied again: the record of the decision states their result. No
-server is contacted.`,
-		Example: "  cede decision verify r1.cert --key server.pub",
+Without --key and --addr, any key may have signed it; its ID is printed. With --addr, the
+keys of all servers that the pool has had are read from a server and trusted. The rules by
+which cede used the answers are not applied again: the record of the decision states their
+result. Without --addr no server is contacted, whatever the environment contains.`,
+		Example: "  cede decision verify r1.cert --key pool.pub\n  cede decision verify r1.cert --addr http://127.0.0.1:4646",
 		Args:    cmdutil.PositionalArgs(1, 1, "one certificate"),
 	}
-	out := cmdutil.OutputFlags(cmd, env)
-	keys := cmd.Flags().StringArray("key", nil, "trust only the public key in `FILE`; repeatable")
+	out, conn := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
+	keys := cmd.Flags().StringArray("key", nil, "trust only the public keys in `FILE`; repeatable")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := out.Resolve(); err != nil {
 			return err
@@ -67,6 +68,13 @@ server is contacted.`,
 		roots, err := bundle.ReadRoots(*keys...)
 		if err != nil {
 			return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: cmdutil.FileMessage(err), Hint: "`cede decision key -w FILE` writes the key of a server", Err: err}
+		}
+		if conn.Addr != "" {
+			published, err := poolKeys(cmd.Context(), conn)
+			if err != nil {
+				return err
+			}
+			roots = append(roots, published...)
 		}
 		b, err := env.ReadFile(args[0], certificate.MaxContent)
 		if err != nil {
@@ -78,7 +86,7 @@ server is contacted.`,
 		}
 		v := describe(args[0], d, certificate.KeyID(key))
 		if v.Trusted = trusts(roots, key); len(roots) > 0 && !v.Trusted {
-			return invalid(args[0], fmt.Errorf("signed by %s, which is not one of the trusted keys", v.Key), "`cede decision key` prints the key of a server; add it with --key if you trust that server")
+			return invalid(args[0], fmt.Errorf("signed by %s, which is not one of the trusted keys", v.Key), "`cede decision key --all` prints the keys of a pool; add them with --key if you trust that pool")
 		}
 		if err := run(cmd.Context(), d); err != nil {
 			return invalid(args[0], cmdutil.InterruptError(cmd.Context(), err), "a built-in policy requires a release with the same version of its rules; otherwise, do not rely on the file")
@@ -86,6 +94,25 @@ server is contacted.`,
 		return out.Show(cmdutil.Document{Data: v, Names: []string{args[0]}, Page: v.page})
 	}
 	return cmd
+}
+
+// poolKeys reads the keys of all servers that a pool has had.
+func poolKeys(ctx context.Context, conn *cmdutil.Connection) (roots bundle.Roots, err error) {
+	api, err := conn.Dial()
+	if err != nil {
+		return nil, err
+	}
+	keys, _, err := api.Allocations().DecisionKeys(ctx, conn.QueryOptions())
+	if err != nil {
+		return nil, cmdutil.InterruptError(ctx, err)
+	}
+	if len(keys) == 0 {
+		return nil, &cmdutil.Error{
+			Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: "the pool has published no keys",
+			Hint: "every server publishes its key when all servers run this release; use --key FILE until then",
+		}
+	}
+	return bundle.ParseRoots([]byte(joinKeys(keys)))
 }
 
 func trusts(roots bundle.Roots, key ed25519.PublicKey) bool {

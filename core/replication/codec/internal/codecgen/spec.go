@@ -61,6 +61,7 @@ var pairs = []pair{
 	of[model.Rate, pb.Rate](),
 	of[model.EvictionCount, pb.EvictionsAt](),
 	of[model.Token, pb.Token](),
+	of[model.Signer, pb.Signer](),
 
 	of[model.PolicyVersion, pb.PolicyVersion](),
 	of[model.PolicyLimits, pb.PolicyLimits](),
@@ -99,6 +100,7 @@ var pairs = []pair{
 	of[replication.ChangePolicy, pb.ChangePolicy](),
 	of[replication.PutToken, pb.PutToken](),
 	of[replication.DeleteToken, pb.DeleteToken](),
+	of[replication.PutSigner, pb.PutSigner](),
 }
 
 // renamed maps fields of Go types to those of messages where the names differ. A
