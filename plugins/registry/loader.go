@@ -50,6 +50,7 @@ type Spec struct {
 	Config  []byte         // JSON object
 	Grants  []string
 	OnFault policy.OnFault
+	Limits  policy.Limits // of a call; zero fields select those of the bundle
 	Observe func(policy.Call)
 }
 
@@ -76,7 +77,7 @@ func (l *Loader) Load(ctx context.Context, spec Spec) (*policy.Version, error) {
 		return nil, err
 	}
 	src.Name = cmp.Or(src.Name, b.Manifest.Name)
-	m, err := l.module(ctx, b)
+	m, err := l.module(ctx, b, spec.Limits)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +134,9 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// module verifies the signature of a bundle and has the host of its kind load it.
-func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
+// module verifies the signature of a bundle and has the host of its kind load it. Fields of
+// own replace the limits of the bundle.
+func (l *Loader) module(ctx context.Context, b *bundle.Bundle, own policy.Limits) (Module, error) {
 	if l.o.RequireSignature || b.Signed() && len(l.o.Roots) > 0 {
 		if _, err := l.o.Roots.Verify(b); err != nil {
 			return nil, err
@@ -148,7 +150,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle) (Module, error) {
 	if host == nil {
 		return nil, fmt.Errorf("%s is a policy of kind %s, which this process does not run", b.Path, b.Manifest.Kind)
 	}
-	m, err := host.Load(ctx, b, limits.WithDefaults(l.o.Limits).CappedAt(l.o.MaxLimits).Bounded())
+	m, err := host.Load(ctx, b, own.WithDefaults(limits).WithDefaults(l.o.Limits).CappedAt(l.o.MaxLimits).Bounded())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Path, err)
 	}

@@ -113,6 +113,12 @@ func TestLoad_UsesConfigAndLimitsOfManifest(t *testing.T) {
 	if s.limits != want {
 		t.Errorf("limits %+v, want %+v", s.limits, want)
 	}
+	// A controller has the limits of the pool's version, within its own.
+	load(t, l, registry.Spec{Use: dir, Limits: policy.Limits{Fuel: 9000, Memory: 1 << 20, Time: time.Hour}})
+	want.Fuel, want.Memory = 9000, 1<<20
+	if s.limits != want {
+		t.Errorf("limits %+v, want %+v", s.limits, want)
+	}
 }
 
 func TestActiveSet_SwapsAtomicallyUnderLoad(t *testing.T) {

@@ -16,12 +16,21 @@ type PolicyVersion struct {
 	Grants      []string        `json:",omitempty"`
 	OnFault     string          `json:",omitempty"` // deny or default; absent: the scheduler's
 	Signer      string          `json:",omitempty"` // fingerprint; absent: unsigned
+	Limits      *PolicyLimits   `json:",omitempty"` // of a call; absent: a built-in policy has none
 	Time        int64           // Unix nanoseconds at which it was loaded
 	CreateIndex uint64
 	ModifyIndex uint64
 	Checks      map[string]PolicyCheck `json:",omitempty"` // by server
 	// Awaited holds, by server, the reason why a required check is missing; absent: none is.
 	Awaited map[string]string `json:",omitempty"`
+}
+
+// PolicyLimits are the limits of a call of a policy. Each server caps them at its own.
+type PolicyLimits struct {
+	Fuel       uint64        `json:",omitempty"` // of a WebAssembly module
+	FuelPerRow uint64        `json:",omitempty"` // added for each row and option of the request
+	Memory     int64         `json:",omitempty"` // of an instance, in bytes
+	Time       time.Duration `json:",omitempty"` // nanoseconds
 }
 
 // PolicyCheck is one server's check of a version.

@@ -110,7 +110,7 @@ func (p *watchedPolicy) load(ctx context.Context, fetched *pool.Policy) (*policy
 	if err != nil {
 		return nil, sum, err
 	}
-	v, err := p.loader.Load(ctx, policies.Request{PolicySpec: spec, OnFault: onFault})
+	v, err := p.loader.Load(ctx, policies.Request{PolicySpec: spec, OnFault: onFault, Limits: fetched.Limits})
 	if err != nil {
 		return nil, sum, err
 	}
@@ -125,15 +125,15 @@ func (p *watchedPolicy) load(ctx context.Context, fetched *pool.Policy) (*policy
 	return set, sum, err
 }
 
-// sum returns a checksum of a policy: of its settings, version, grants, treatment of faults
-// and files. The ID of a version covers neither grants nor the treatment of faults.
+// sum returns a checksum of a policy: of its settings, version, grants, treatment of faults,
+// limits and files. The ID of a version covers the settings and the code only.
 func (p *watchedPolicy) sum(fetched *pool.Policy) (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	settings, err := json.Marshal(fetched.Config)
 	if err != nil {
 		return sum, err
 	}
-	_, _ = fmt.Fprintf(h, "%q %q %s %q %q ", fetched.Use, fetched.Version, settings, fetched.Grants, fetched.OnFault)
+	_, _ = fmt.Fprintf(h, "%q %q %s %q %q %v ", fetched.Use, fetched.Version, settings, fetched.Grants, fetched.OnFault, fetched.Limits)
 	var files []string
 	if !strings.HasPrefix(fetched.Use, rules.Prefix) { // rules are part of the name
 		named, err := builtin.Parse(fetched.Use)

@@ -62,6 +62,7 @@ type Request struct {
 	sim.PolicySpec        // Use is P or P?key=value
 	Dir            string // base of a relative path in Use; empty: the working directory
 	OnFault        policy.OnFault
+	Limits         policy.Limits     // of a call; zero fields select those of the bundle
 	Observe        func(policy.Call) // nil if calls are not observed
 }
 
@@ -99,7 +100,7 @@ func (l *Loader) Open(ctx context.Context, r Request) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: configuration: %w", r.Use, err)
 	}
-	spec := registry.Spec{Name: r.Name, Use: named.Use, Config: config, Grants: r.Grants, OnFault: r.OnFault, Observe: r.Observe}
+	spec := registry.Spec{Name: r.Name, Use: named.Use, Config: config, Grants: r.Grants, OnFault: r.OnFault, Limits: r.Limits, Observe: r.Observe}
 	if _, _, ok := builtin.Module(named.Use); !ok {
 		if spec.Bundle, err = open(named.Use, r.Dir); err != nil {
 			return nil, err
@@ -132,7 +133,7 @@ func (l *Loader) load(ctx context.Context, spec registry.Spec) (*Policy, error) 
 		if err != nil {
 			return nil, err
 		}
-		p.Limits = own.WithDefaults(policy.DefaultLimits)
+		p.Limits = spec.Limits.WithDefaults(own).WithDefaults(policy.DefaultLimits)
 	}
 	return p, nil
 }

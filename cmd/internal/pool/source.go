@@ -12,15 +12,17 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // A Policy is a version of a policy that can be loaded.
 type Policy struct {
-	sim.PolicySpec        // Use is P or P?key=value
-	OnFault        string // default: that of the configuration
-	Version        string // in the pool; "" outside of one
+	sim.PolicySpec               // Use is P or P?key=value
+	OnFault        string        // default: that of the configuration
+	Limits         policy.Limits // of a call; zero: those of the files
+	Version        string        // in the pool; "" outside of one
 }
 
 // A Source is the active version of a policy in a pool of servers, which follows
@@ -54,6 +56,9 @@ func (s *Source) Fetch(ctx context.Context) (p Policy, err error) {
 	}
 	v := status.Loaded[at]
 	p.Version, p.Grants, p.OnFault = v.ID, v.Grants, v.OnFault
+	if l := v.Limits; l != nil {
+		p.Limits = policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: l.Time}
+	}
 	if len(v.Config) > 0 {
 		d := json.NewDecoder(bytes.NewReader(v.Config))
 		d.UseNumber() // large integers are not floats
@@ -124,7 +129,8 @@ func activeVersion(status *client.PolicyStatus) string {
 	if at := slices.IndexFunc(status.Loaded, func(v *client.PolicyVersion) bool { return v.ID == status.Active }); at >= 0 {
 		active = status.Loaded[at]
 	}
-	return fmt.Sprintf("%q %t %s %s %q %q", status.Active, status.Builtin, active.Digest, active.Config, active.Grants, active.OnFault)
+	limits, _ := json.Marshal(active.Limits) // numbers always marshal
+	return fmt.Sprintf("%q %t %s %s %q %q %s", status.Active, status.Builtin, active.Digest, active.Config, active.Grants, active.OnFault, limits)
 }
 
 // pause returns after d, or when the context ends.

@@ -54,7 +54,7 @@ func TestSource_WatchPausesBetweenEqualVersions(t *testing.T) {
 	}
 }
 
-func TestActiveVersion_IncludesGrantsAndFaults(t *testing.T) {
+func TestActiveVersion_IncludesGrantsFaultsAndLimits(t *testing.T) {
 	status := func(change func(*client.PolicyVersion)) string {
 		v := &client.PolicyVersion{ID: "v1"}
 		change(v)
@@ -68,6 +68,7 @@ func TestActiveVersion_IncludesGrantsAndFaults(t *testing.T) {
 		"settings": func(v *client.PolicyVersion) { v.Config = json.RawMessage(`{"a":1}`) },
 		"grants":   func(v *client.PolicyVersion) { v.Grants = []string{"clock"} },
 		"faults":   func(v *client.PolicyVersion) { v.OnFault = "deny" },
+		"limits":   func(v *client.PolicyVersion) { v.Limits = &client.PolicyLimits{Fuel: 1} },
 	} {
 		if status(change) == same {
 			t.Errorf("%s make no difference", what)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
@@ -15,6 +16,9 @@ func PolicyVersion(v *model.PolicyVersion, awaited map[string]string) *client.Po
 		Time: v.Time, CreateIndex: v.CreateIndex, ModifyIndex: v.ModifyIndex,
 	}
 	out.Config = RawConfig(v.Config)
+	if l := v.Limits; l != (model.PolicyLimits{}) {
+		out.Limits = &client.PolicyLimits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)}
+	}
 	for id, check := range v.Checks {
 		if out.Checks == nil {
 			out.Checks = map[string]client.PolicyCheck{}
