@@ -9,7 +9,6 @@ import (
 	"go/token"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -19,7 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
+	"github.com/cede-scheduler/cede/cmd/internal/benchcli"
+	"github.com/cede-scheduler/cede/cmd/internal/cli"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	fileschema "github.com/cede-scheduler/cede/cmd/internal/cli/schema"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 )
@@ -94,8 +95,7 @@ var (
 	helpMutex  sync.Mutex
 )
 
-// loadHelp walks the help of the built command, once for all tests. It reads no
-// package of the command, so the structure of the packages does not matter.
+// loadHelp walks the help of the commands, once for all tests.
 func loadHelp(t *testing.T) *help {
 	t.Helper()
 	helpMutex.Lock()
@@ -103,15 +103,20 @@ func loadHelp(t *testing.T) *help {
 	if loadedHelp != nil {
 		return loadedHelp
 	}
-	bin := cedetest.Folder(t)
+	// In this process: a process for each of 150 commands takes most of the time of the test.
 	call := func(args ...string) string {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, args[0]), args[1:]...)
-		cmd.Env = append(os.Environ(), "NO_COLOR=1", "HOME="+t.TempDir())
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s: %v", strings.Join(args, " "), err)
+		var out bytes.Buffer
+		env := cmdutil.System()
+		env.Args, env.Stdout, env.StdoutTerminal = args[1:], &out, false
+		env.Getenv = func(string) string { return "" }
+		run := cli.Main
+		if args[0] == "cede-bench" {
+			run = benchcli.Main
 		}
-		return string(out)
+		if exit := run(env); exit != cmdutil.ExitOK {
+			t.Fatalf("%s: exit %d", strings.Join(args, " "), exit)
+		}
+		return out.String()
 	}
 	h := &help{commands: map[string]string{}, topics: map[string]string{}}
 	var walk func(path []string)
