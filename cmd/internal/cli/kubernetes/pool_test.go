@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +19,16 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// startServers starts a pool of one server that enforces ACLs. It returns a client with all
-// permissions.
-func startServers(t *testing.T) (*app.Process, *client.Client) {
+// startServer starts a server that enforces ACLs. The flags override its defaults.
+func startServer(t *testing.T, flags map[string]string) *app.Process {
 	t.Helper()
-	secret, log := filepath.Join(t.TempDir(), "bootstrap.token"), &lockedBuffer{}
-	c, err := config.Load(config.Sources{Dev: true, Flags: map[string]string{
-		"listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "", "client.enabled": "false", "acl.enabled": "true", "acl.bootstrap_file": secret,
-	}})
+	log := &lockedBuffer{}
+	all := map[string]string{
+		"server.enabled": "true", "data_dir": t.TempDir(), "listen.http": "127.0.0.1:0", "listen.rpc": "127.0.0.1:0", "listen.metrics": "", "acl.enabled": "true",
+		"acl.bootstrap_file": filepath.Join(t.TempDir(), "bootstrap.token"),
+	}
+	maps.Copy(all, flags)
+	c, err := config.Load(config.Sources{Flags: all})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,16 +43,35 @@ func startServers(t *testing.T) (*app.Process, *client.Client) {
 			t.Errorf("stop: %v\n%s", err, log)
 		}
 	})
-	text, err := os.ReadFile(secret)
+	return p
+}
+
+// startServers starts a pool of one server that enforces ACLs. It returns a client with all
+// permissions. The flags override the server's defaults.
+func startServers(t *testing.T, flags map[string]string) (*app.Process, *client.Client) {
+	t.Helper()
+	secret := filepath.Join(t.TempDir(), "bootstrap.token")
+	all := map[string]string{"acl.bootstrap_file": secret}
+	maps.Copy(all, flags)
+	p := startServer(t, all)
+	var text []byte
+	for deadline := time.Now().Add(time.Minute); len(text) == 0; time.Sleep(5 * time.Millisecond) { // the leader writes it
+		var err error
+		if text, err = os.ReadFile(secret); err != nil && time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	return p, dial(t, p.URL(), strings.TrimSpace(string(text)))
+}
+
+func dial(t *testing.T, address, token string) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{Address: address, Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := client.New(client.Config{Address: p.URL(), Token: strings.TrimSpace(string(text))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(all.Close)
-	return p, all
+	t.Cleanup(c.Close)
+	return c
 }
 
 // activate loads a version of the policy rules and activates it. It returns its ID.
@@ -69,7 +92,7 @@ func activate(t *testing.T, c *client.Client, load *client.PolicyLoad) string {
 // pool received. Activations and rollbacks there reach it, and it reports its state and
 // its decisions with their reasons. Its token has the role kubernetes.
 func TestKubernetes_FollowsAndReportsToPool(t *testing.T) {
-	servers, all := startServers(t)
+	servers, all := startServers(t, nil)
 	token, err := all.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "controller", Roles: []string{"kubernetes"}})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +169,7 @@ func TestKubernetes_FollowsAndReportsToPool(t *testing.T) {
 
 // A controller that loses its pool continues with the version that it has.
 func TestKubernetes_ContinuesWithoutPool(t *testing.T) {
-	servers, all := startServers(t)
+	servers, all := startServers(t, nil)
 	token, err := all.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "controller", Roles: []string{"kubernetes"}})
 	if err != nil {
 		t.Fatal(err)
@@ -166,4 +189,57 @@ func TestKubernetes_ContinuesWithoutPool(t *testing.T) {
 	if _, text := w.send(http.MethodPost, "/kube/v1/preempt?onFault=none", "", proposal(pod("pending", "", 1000), low)); !strings.Contains(text, names("uid-low")) {
 		t.Errorf("%s, want low\n%s", text, w.log)
 	}
+}
+
+// A controller follows its pool through another server when the first one is gone: a version
+// that is activated then reaches it, and it reports to a server that remains.
+func TestKubernetes_FailsOverBetweenServers(t *testing.T) {
+	gossip := map[string]string{"listen.gossip": "127.0.0.1:0"}
+	first, all := startServers(t, gossip)
+	token, err := all.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "controller", Roles: []string{"management"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, err := all.Status().Members(t.Context())
+	if err != nil || len(members.Members) != 1 {
+		t.Fatalf("members %+v: %v", members, err)
+	}
+	gossip["server.join"] = fmt.Sprintf("%s:%d", members.Members[0].Addr, members.Members[0].Port)
+	second, third := startServer(t, gossip), startServer(t, gossip)
+	rest := dial(t, second.URL()+","+third.URL(), token.SecretID)
+	before := activate(t, all, &client.PolicyLoad{Builtin: "protect", Config: json.RawMessage(`{"minRuntime":"1s"}`)})
+	api := apiservertest.New()
+	api.Put(node("n1"), pod("low", "n1", 1))
+	w := start(t, api, newClient(), map[string]string{
+		"name": "controller-1", "kubernetes.policy": "pool://rules", "kubernetes.server_token": token.SecretID,
+		"kubernetes.servers": strings.Join([]string{first.URL(), second.URL(), third.URL()}, ","),
+	})
+	w.ready()
+	reports := func(c *client.Client, version string) func() bool {
+		return func() bool {
+			list, err := c.Kubernetes().Controllers(t.Context())
+			return err == nil && len(list) == 1 && list[0].PolicyVersion == version
+		}
+	}
+	w.eventually("the controller reports to the first server", reports(all, before))
+	w.eventually("the other servers are voters", func() bool {
+		c, err := all.Operator().RaftConfiguration(t.Context())
+		return err == nil && len(c.Servers) == 3 && !slices.ContainsFunc(c.Servers, func(s *client.RaftServer) bool { return !s.Voter })
+	})
+	// Every voter checks a version before it may be activated, so it is loaded before.
+	v, err := all.Policies().Load(t.Context(), &client.PolicyLoad{Name: "rules", Builtin: "protect", Config: json.RawMessage(`{"minRuntime":"8760h"}`), Wait: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := first.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the version is active", func() bool {
+		_, err := rest.Policies().Activate(t.Context(), "rules", v.ID)
+		return err == nil
+	})
+	here, there := reports(dial(t, second.URL(), token.SecretID), v.ID), reports(dial(t, third.URL(), token.SecretID), v.ID)
+	w.eventually("the controller runs it", func() bool { return here() || there() })
 }
