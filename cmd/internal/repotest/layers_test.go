@@ -43,6 +43,7 @@ var layers = []component{
 
 	{"policies", 2, "policies are guests behind the SDK; cmd registers the native ones, and hosts treat all of them alike"},
 	{"core/policy", 2, "the calls to policies are defined apart from the state and the broker; the scheduler combines them"},
+	{"core/trial", 2, "the statistics of trials are functions of the blocks in the state; the server and the API report the same figures"},
 	{"core/broker", 2, "the broker delivers evaluations and makes no decisions; workers drive it through an interface of their own"},
 	{"core/state", 2, "the state is written by entries and read through snapshots; it takes no part in decisions"},
 	{"core/agent", 2, "an agent runs on a node and reaches servers over the network only"},
