@@ -96,3 +96,19 @@ type Namespace struct {
 
 // DefaultWeight is the weight of namespaces that set none.
 const DefaultWeight = 1.0
+
+// DefaultPolicy is the policy that decides what others leave open.
+const DefaultPolicy = "default"
+
+// PolicyOf returns the name of the policy that decides for a job; "" if the job is nil.
+func (c *SchedulerConfig) PolicyOf(j *Job) string {
+	switch {
+	case j == nil:
+		return ""
+	case j.Policy != "":
+		return j.Policy
+	case c.Policy != "":
+		return c.Policy
+	}
+	return DefaultPolicy
+}

@@ -85,7 +85,9 @@ type PolicyState struct {
 type Trial struct {
 	Version string
 	Ended   TrialEnd
-	Time    int64 // Unix nanoseconds
+	Time    int64  // Unix nanoseconds
+	Actor   string // that ended it; "" if unknown
+	Reason  string // the condition that held, with its values; "" if there was none
 }
 
 // TrialEnd is how a trial ended.
@@ -99,6 +101,8 @@ const (
 	TrialReplaced   TrialEnd = "replaced"       // another version was activated
 	TrialTripped    TrialEnd = "out of service" // the version kept failing
 	TrialUnloaded   TrialEnd = "unloaded"       // the version was deleted
+	TrialPromoted   TrialEnd = "promoted"       // its condition for promotion held, and the version stays
+	TrialStopped    TrialEnd = "stopped"        // its condition to stop held, so it was rolled back
 )
 
 // Uses reports whether the version has a role.
@@ -112,3 +116,6 @@ func ShortVersion(id string) string {
 	hash := strings.TrimPrefix(id, "sha256:")
 	return hash[:min(len(hash), digits)]
 }
+
+// TrialActor is the actor of verdicts: the trial itself decides by its conditions.
+const TrialActor = "trial"

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cede-scheduler/cede/core/model"
 )
 
 // DefaultName is the policy that decides what others leave open.
-const DefaultName = "default"
+const DefaultName = model.DefaultPolicy
 
 // A Set maps names to the versions that a scheduler uses. It is immutable; a change
 // creates another set, and a scheduler uses one set for a whole evaluation.

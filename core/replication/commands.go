@@ -162,12 +162,17 @@ type (
 		Name    string
 		Op      PolicyOp
 		Version string // version ID; "" if the operation needs none
-		Reason  string // of OpTrip
+		Reason  string // of OpTrip, and of the verdict of a trial
 		// Until is the end of a trial, stored by OpActivate; other operations that change
 		// the active version reset it. OpRollback with Until is refused unless the stored
-		// end is the same: a confirmation that comes just before the end prevails.
+		// end is the same: a confirmation that comes just before the end prevails. For
+		// OpTrial it is the end of the trial, and for OpBlock the end of the block.
 		Until int64
 		Force bool // OpUnload: even if the version is active, previous or shadow
+		// Actor identifies the source of the request: the accessor of a token,
+		// model.TrialActor, or "" if it is unknown.
+		Actor string
+		Trial *model.TrialPlan // of OpTrial
 	}
 
 	// PutToken stores a token.

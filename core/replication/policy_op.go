@@ -12,11 +12,13 @@ const (
 	OpUnload                       // delete Version
 	OpTrip                         // disable Version: the previous one becomes active, or the default policy
 	OpReset                        // enable Version again, or every version if it is ""
+	OpTrial                        // let Version and the active one decide in alternate blocks
+	OpBlock                        // end a block of the trial, and start the next one
 )
 
 // String returns the name of the operation, or "?".
 func (o PolicyOp) String() string {
-	names := [...]string{"?", "shadow", "unshadow", "activate", "rollback", "unload", "trip", "reset"}
+	names := [...]string{"?", "shadow", "unshadow", "activate", "rollback", "unload", "trip", "reset", "trial", "block"}
 	if int(o) >= len(names) {
 		return names[0]
 	}

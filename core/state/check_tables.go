@@ -17,6 +17,7 @@ func (sn *Snapshot) checkSmallTables() error {
 	for table, sorted := range map[string]bool{
 		"policy versions":  a.policies.Ascending(versionID),
 		"policy states":    a.states.Ascending(stateName),
+		"policy trials":    a.trials.Ascending(trialName),
 		"uploads":          a.uploads.Ascending(uploadDigest),
 		"tokens":           a.tokens.Ascending(tokenAccessor),
 		"signers":          a.signers.Ascending(signerKey),

@@ -24,6 +24,7 @@ type smallTables struct {
 	meta        Meta
 	policies    cow.SortedList[model.PolicyVersion]
 	states      cow.SortedList[model.PolicyState]
+	trials      cow.SortedList[model.PolicyTrial]
 	uploads     cow.SortedList[Upload]
 	tokens      cow.SortedList[model.Token]
 	signers     cow.SortedList[model.Signer]

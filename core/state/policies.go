@@ -8,6 +8,7 @@ import (
 
 func versionID(v *model.PolicyVersion) string { return v.ID }
 func stateName(s *model.PolicyState) string   { return s.Name }
+func trialName(t *model.PolicyTrial) string   { return t.Name }
 
 // PolicyVersions returns the policy versions, ascending by ID. The slice is shared
 // and read-only.
@@ -26,6 +27,15 @@ func (v *smallTables) PolicyStates() []*model.PolicyState { return v.states }
 // role.
 func (v *smallTables) PolicyState(name string) *model.PolicyState {
 	return v.states.Get(name, stateName)
+}
+
+// PolicyTrials returns the trials with blocks, in progress or the last of their policy,
+// ascending by name. The slice is shared and read-only.
+func (v *smallTables) PolicyTrials() []*model.PolicyTrial { return v.trials }
+
+// PolicyTrial returns the trial of a policy, or nil if there was none.
+func (v *smallTables) PolicyTrial(name string) *model.PolicyTrial {
+	return v.trials.Get(name, trialName)
 }
 
 // RulesChangeIndex returns the index of the newest change of the rules of eviction:
@@ -77,6 +87,36 @@ func (t PolicyWriter) UpsertState(s *model.PolicyState) {
 func (t PolicyWriter) DeleteState(name string) {
 	if next, found := t.states.Without(name, stateName); found {
 		t.ownSmall().states = next
+		t.touch(TablePolicies.Of(name))
+	}
+}
+
+// UpsertTrial stores a trial, and sets its index.
+func (t PolicyWriter) UpsertTrial(trial *model.PolicyTrial) {
+	if !t.restores {
+		trial.ModifyIndex = t.index
+	}
+	t.setTrial(trial)
+	t.touch(TablePolicies.Of(trial.Name))
+}
+
+// AddToTrial changes the sums of the current block of a trial. It does not notify watches:
+// they would run at every eviction.
+func (t PolicyWriter) AddToTrial(name string, add func(*model.PolicySums)) {
+	next := *t.PolicyTrial(name)
+	add(&next.Current.Sums)
+	t.setTrial(&next)
+}
+
+func (t PolicyWriter) setTrial(trial *model.PolicyTrial) {
+	a := t.ownSmall()
+	a.trials = a.trials.With(trial, trialName)
+}
+
+// DeleteTrial deletes the trial of a policy, if there is one.
+func (t PolicyWriter) DeleteTrial(name string) {
+	if next, found := t.trials.Without(name, trialName); found {
+		t.ownSmall().trials = next
 		t.touch(TablePolicies.Of(name))
 	}
 }

@@ -31,6 +31,7 @@ type reference struct {
 	versions map[model.JobKey][]*model.Job // the job itself first
 	policies map[string]*model.PolicyVersion
 	states   map[string]*model.PolicyState
+	trials   map[string]*model.PolicyTrial
 	uploads  map[string]*Upload
 	tokens   map[string]*model.Token
 	meta     Meta
@@ -47,7 +48,7 @@ func newReference() *reference {
 		classes:  map[string]*model.PriorityClass{},
 		spaces:   map[string]*model.Namespace{},
 		versions: map[model.JobKey][]*model.Job{}, policies: map[string]*model.PolicyVersion{},
-		states: map[string]*model.PolicyState{}, uploads: map[string]*Upload{}, tokens: map[string]*model.Token{},
+		states: map[string]*model.PolicyState{}, trials: map[string]*model.PolicyTrial{}, uploads: map[string]*Upload{}, tokens: map[string]*model.Token{},
 		budgets: map[model.BudgetKey]*model.Budget{},
 	}
 }
@@ -61,7 +62,7 @@ func (r *reference) clone() *reference {
 		c.jobAllocs[k] = slices.Clone(ids)
 	}
 	c.evals, c.claims, c.classes = maps.Clone(r.evals), maps.Clone(r.claims), maps.Clone(r.classes)
-	c.versions, c.policies, c.states = maps.Clone(r.versions), maps.Clone(r.policies), maps.Clone(r.states)
+	c.versions, c.policies, c.states, c.trials = maps.Clone(r.versions), maps.Clone(r.policies), maps.Clone(r.states), maps.Clone(r.trials)
 	c.budgets, c.spaces = maps.Clone(r.budgets), maps.Clone(r.spaces)
 	c.uploads, c.tokens, c.applied = maps.Clone(r.uploads), maps.Clone(r.tokens), slices.Clone(r.applied)
 	return &c

@@ -21,7 +21,7 @@ func drawPolicy(t *rapid.T) string { return rapid.SampledFrom(policyIDs).Draw(t,
 
 func writePolicy(t *rapid.T, w *world) {
 	id := drawPolicy(t)
-	switch rapid.IntRange(0, 3).Draw(t, "what") {
+	switch rapid.IntRange(0, 5).Draw(t, "what") {
 	case 0:
 		w.txn.PolicyWriter().DeleteVersion(id)
 		delete(w.ref.policies, id)
@@ -32,6 +32,17 @@ func writePolicy(t *rapid.T, w *world) {
 		s := &model.PolicyState{Name: id, Active: drawPolicy(t)}
 		w.txn.PolicyWriter().UpsertState(s)
 		w.ref.states[id] = s
+	case 3:
+		w.txn.PolicyWriter().DeleteTrial(id)
+		delete(w.ref.trials, id)
+	case 4:
+		trial := &model.PolicyTrial{Name: id, Candidate: drawPolicy(t)}
+		w.txn.PolicyWriter().UpsertTrial(trial)
+		w.txn.PolicyWriter().AddToTrial(id, func(s *model.PolicySums) { s.Victims++ })
+		w.ref.trials[id] = w.txn.PolicyTrial(id)
+		if sums := w.ref.trials[id].Current.Sums; trial.Current.Sums.Victims != 0 || sums.Victims != 1 {
+			t.Fatalf("trial of %s: %+v", id, sums)
+		}
 	default:
 		v := &model.PolicyVersion{ID: id, Name: "p"}
 		created := w.ref.index
@@ -100,6 +111,7 @@ func appliedTime(key string) int64 {
 func compareAside(t *rapid.T, v *View, r *reference) {
 	compareNamed(t, v.PolicyVersions(), r.policies, v.PolicyVersion)
 	compareNamed(t, v.PolicyStates(), r.states, v.PolicyState)
+	compareNamed(t, v.PolicyTrials(), r.trials, v.PolicyTrial)
 	compareNamed(t, v.Uploads(), r.uploads, v.Upload)
 	compareNamed(t, v.Tokens(), r.tokens, v.Token)
 	for _, k := range r.tokens {

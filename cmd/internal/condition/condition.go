@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 
-	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/statistics"
 	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
 
@@ -30,6 +30,16 @@ func (e *SyntaxError) Error() string {
 		out += "\n  " + e.Problem.Hint
 	}
 	return out
+}
+
+// Data are the measured values of policies: of a *compare.Document, or of a trial.
+type Data interface {
+	// Interval returns a metric of one policy, and false if it is absent.
+	Interval(metric, policy string) (statistics.Interval, bool)
+	// Difference returns the paired difference p - q, and false if it is absent.
+	Difference(metric, p, q string) (statistics.Difference, bool)
+	// Metrics returns the names of the metrics that are present.
+	Metrics() []string
 }
 
 // An Expression is a condition on a comparison.
@@ -95,11 +105,25 @@ func formerSyntax(text string) string {
 
 func (e *Expression) String() string { return e.text }
 
+// Metrics returns the names of the metrics that the condition reads, in order and without
+// duplicates.
+func (e *Expression) Metrics() (names []string) {
+	ast.PostOrderVisit(e.checked.NativeRep().Expr(), ast.NewExprVisitor(func(x ast.Expr) {
+		if x.Kind() != ast.CallKind || !slices.Contains([]string{named, low, high, worse, better}, x.AsCall().FunctionName()) {
+			return
+		}
+		if name, ok := x.AsCall().Args()[0].AsLiteral().(types.String); ok && !slices.Contains(names, string(name)) {
+			names = append(names, string(name))
+		}
+	}))
+	return names
+}
+
 // Holds evaluates the condition. It also returns the values of its operands, one per
 // line, in the order of the expression. It returns an error that wraps ErrAbsent if a
 // value is missing.
-func (e *Expression) Holds(d *compare.Document) (bool, []string, error) {
-	in := &evaluation{document: d}
+func (e *Expression) Holds(d Data) (bool, []string, error) {
+	in := &evaluation{data: d}
 	env, err := environment(in)
 	if err != nil {
 		return false, nil, err
@@ -127,7 +151,7 @@ func (e *Expression) located(err error) error {
 
 // evaluation is one evaluation of an expression.
 type evaluation struct {
-	document *compare.Document
+	data     Data
 	operands []string
 }
 

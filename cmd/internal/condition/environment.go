@@ -97,15 +97,13 @@ func (in *evaluation) measure(part, metric, policy string) ref.Val {
 	if part != named {
 		name = part + "(" + name + ")"
 	}
-	if r := in.document.Row(metric); r != nil {
-		if i, ok := r.Policies[policy]; ok {
-			v := map[string]float64{named: i.Median, low: i.Low, high: i.High}[part]
-			in.record("%s = %s", name, compare.Number(v))
-			return types.Double(v)
-		}
+	if i, ok := in.data.Interval(metric, policy); ok {
+		v := map[string]float64{named: i.Median, low: i.Low, high: i.High}[part]
+		in.record("%s = %s", name, compare.Number(v))
+		return types.Double(v)
 	}
 	in.record("%s is absent", name)
-	if parts := partsOf(in.document, metric); len(parts) > 0 {
+	if parts := partsOf(in.data, metric); len(parts) > 0 {
 		return types.WrapErr(fmt.Errorf("%s: %w; available: %s", name, ErrAbsent, strings.Join(parts, ", ")))
 	}
 	return types.WrapErr(fmt.Errorf("%s: %w; set a default, as in %s.orValue(0)", name, ErrAbsent, name))
@@ -113,12 +111,12 @@ func (in *evaluation) measure(part, metric, policy string) ref.Val {
 
 // partsOf returns the metrics in the runs that share the definition of an absent name:
 // for wastedWork, wastedWork.cpu.
-func partsOf(d *compare.Document, name string) []string {
+func partsOf(d Data, name string) []string {
 	var parts []string
 	want, _ := metrics.Define(name)
-	for i := range d.Summary {
-		if have, _ := metrics.Define(d.Summary[i].Metric); have.Name == want.Name && d.Summary[i].Metric != name {
-			parts = append(parts, d.Summary[i].Metric)
+	for _, metric := range d.Metrics() {
+		if have, _ := metrics.Define(metric); have.Name == want.Name && metric != name {
+			parts = append(parts, metric)
 		}
 	}
 	return parts
@@ -126,7 +124,7 @@ func partsOf(d *compare.Document, name string) []string {
 
 // verdict reports whether policy p is worse, or better, than q, and not by chance.
 func (in *evaluation) verdict(wantBetter bool, metric, p, q string) ref.Val {
-	d, ok := in.document.Difference(metric, p, q)
+	d, ok := in.data.Difference(metric, p, q)
 	if !ok {
 		return types.WrapErr(fmt.Errorf("%s of %s and %s: %w", metric, p, q, ErrAbsent))
 	}

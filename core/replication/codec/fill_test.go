@@ -24,7 +24,7 @@ var limits = map[reflect.Type]uint64{
 	reflect.TypeFor[model.EvalStatus]():     uint64(model.EvalCancelled),
 	reflect.TypeFor[model.Search]():         model.Searches - 1,
 	reflect.TypeFor[model.Verdict]():        model.Verdicts - 1,
-	reflect.TypeFor[replication.PolicyOp](): uint64(replication.OpReset),
+	reflect.TypeFor[replication.PolicyOp](): uint64(replication.OpBlock),
 }
 
 // fullCommand returns a command with every field set. It shows that a codec drops no

@@ -1958,6 +1958,8 @@ func (e *Encoder) trial(v *model.Trial, m *pb.Trial) {
 	m.Version = Text(v.Version)
 	m.Ended = Text(string(v.Ended))
 	m.Time = v.Time
+	m.Actor = Text(v.Actor)
+	m.Reason = Text(v.Reason)
 }
 
 // Trial converts from a message; nil yields nil.
@@ -1977,6 +1979,182 @@ func (d *Decoder) trial(m *pb.Trial, v *model.Trial) {
 	v.Version = m.Version
 	v.Ended = model.TrialEnd(m.Ended)
 	v.Time = m.Time
+	v.Actor = m.Actor
+	v.Reason = m.Reason
+}
+
+// PolicyTrial converts to a message; nil yields nil.
+func (e *Encoder) PolicyTrial(v *model.PolicyTrial) *pb.PolicyTrial {
+	if v == nil {
+		return nil
+	}
+	m := &pb.PolicyTrial{}
+	e.policyTrial(v, m)
+	return m
+}
+
+func (e *Encoder) policyTrial(v *model.PolicyTrial, m *pb.PolicyTrial) {
+	m.Name = Text(v.Name)
+	m.Baseline = Text(v.Baseline)
+	m.Candidate = Text(v.Candidate)
+	m.Plan = e.TrialPlan(&v.Plan)
+	m.Start = v.Start
+	m.Until = v.Until
+	m.Actor = Text(v.Actor)
+	m.Blocks = encodeList(v.Blocks, e.TrialBlock)
+	m.Current = e.TrialBlock(&v.Current)
+	if v.End != (model.Trial{}) {
+		m.End = e.Trial(&v.End)
+	}
+	m.ModifyIndex = v.ModifyIndex
+}
+
+// PolicyTrial converts from a message; nil yields nil.
+func (d *Decoder) PolicyTrial(m *pb.PolicyTrial) *model.PolicyTrial {
+	if m == nil {
+		return nil
+	}
+	v := &model.PolicyTrial{}
+	d.policyTrial(m, v)
+	return v
+}
+
+func (d *Decoder) policyTrial(m *pb.PolicyTrial, v *model.PolicyTrial) {
+	if m == nil {
+		return
+	}
+	v.Name = m.Name
+	v.Baseline = m.Baseline
+	v.Candidate = m.Candidate
+	d.trialPlan(m.Plan, &v.Plan)
+	v.Start = m.Start
+	v.Until = m.Until
+	v.Actor = m.Actor
+	v.Blocks = decodeList(m.Blocks, d.trialBlock)
+	d.trialBlock(m.Current, &v.Current)
+	d.trial(m.End, &v.End)
+	v.ModifyIndex = m.ModifyIndex
+}
+
+// TrialPlan converts to a message; nil yields nil.
+func (e *Encoder) TrialPlan(v *model.TrialPlan) *pb.TrialPlan {
+	if v == nil {
+		return nil
+	}
+	m := &pb.TrialPlan{}
+	e.trialPlan(v, m)
+	return m
+}
+
+func (e *Encoder) trialPlan(v *model.TrialPlan, m *pb.TrialPlan) {
+	m.Block = v.Block
+	m.Washout = v.Washout
+	m.Seed = v.Seed
+	m.StopIf = Text(v.StopIf)
+	m.PromoteIf = Text(v.PromoteIf)
+	m.Measures = v.Measures
+}
+
+// TrialPlan converts from a message; nil yields nil.
+func (d *Decoder) TrialPlan(m *pb.TrialPlan) *model.TrialPlan {
+	if m == nil {
+		return nil
+	}
+	v := &model.TrialPlan{}
+	d.trialPlan(m, v)
+	return v
+}
+
+func (d *Decoder) trialPlan(m *pb.TrialPlan, v *model.TrialPlan) {
+	if m == nil {
+		return
+	}
+	v.Block = m.Block
+	v.Washout = m.Washout
+	v.Seed = m.Seed
+	v.StopIf = m.StopIf
+	v.PromoteIf = m.PromoteIf
+	v.Measures = m.Measures
+}
+
+// TrialBlock converts to a message; nil yields nil.
+func (e *Encoder) TrialBlock(v *model.TrialBlock) *pb.TrialBlock {
+	if v == nil {
+		return nil
+	}
+	m := &pb.TrialBlock{}
+	e.trialBlock(v, m)
+	return m
+}
+
+func (e *Encoder) trialBlock(v *model.TrialBlock, m *pb.TrialBlock) {
+	m.Start = v.Start
+	m.Candidate = v.Candidate
+	m.Sums = e.PolicySums(&v.Sums)
+}
+
+// TrialBlock converts from a message; nil yields nil.
+func (d *Decoder) TrialBlock(m *pb.TrialBlock) *model.TrialBlock {
+	if m == nil {
+		return nil
+	}
+	v := &model.TrialBlock{}
+	d.trialBlock(m, v)
+	return v
+}
+
+func (d *Decoder) trialBlock(m *pb.TrialBlock, v *model.TrialBlock) {
+	if m == nil {
+		return
+	}
+	v.Start = m.Start
+	v.Candidate = m.Candidate
+	d.policySums(m.Sums, &v.Sums)
+}
+
+// PolicySums converts to a message; nil yields nil.
+func (e *Encoder) PolicySums(v *model.PolicySums) *pb.PolicySums {
+	if v == nil {
+		return nil
+	}
+	m := &pb.PolicySums{}
+	e.policySums(v, m)
+	return m
+}
+
+func (e *Encoder) policySums(v *model.PolicySums, m *pb.PolicySums) {
+	m.Placed = v.Placed
+	m.Waited = v.Waited
+	m.Victims = v.Victims
+	m.LostWork = v.LostWork
+	m.LostCpu = v.LostCPU
+	m.LostMemory = v.LostMemory
+	m.BudgetViolations = v.BudgetViolations
+	m.HighestPriority = v.HighestPriority
+}
+
+// PolicySums converts from a message; nil yields nil.
+func (d *Decoder) PolicySums(m *pb.PolicySums) *model.PolicySums {
+	if m == nil {
+		return nil
+	}
+	v := &model.PolicySums{}
+	d.policySums(m, v)
+	return v
+}
+
+func (d *Decoder) policySums(m *pb.PolicySums, v *model.PolicySums) {
+	if m == nil {
+		return
+	}
+	v.Placed = m.Placed
+	v.Waited = m.Waited
+	v.Victims = m.Victims
+	v.LostWork = m.LostWork
+	v.LostCPU = m.LostCpu
+	v.LostMemory = m.LostMemory
+	v.BudgetViolations = m.BudgetViolations
+	v.HighestPriority = m.HighestPriority
 }
 
 // Bootstrap converts to a message; nil yields nil.
@@ -2942,6 +3120,8 @@ func (e *Encoder) changePolicy(v *replication.ChangePolicy, m *pb.ChangePolicy) 
 	m.Reason = Text(v.Reason)
 	m.Until = v.Until
 	m.Force = v.Force
+	m.Actor = Text(v.Actor)
+	m.Trial = e.TrialPlan(v.Trial)
 }
 
 // ChangePolicy converts from a message; nil yields nil.
@@ -2959,11 +3139,13 @@ func (d *Decoder) changePolicy(m *pb.ChangePolicy, v *replication.ChangePolicy) 
 		return
 	}
 	v.Name = m.Name
-	v.Op = replication.PolicyOp(d.enum("policy op", m.Op, uint32(replication.OpReset)))
+	v.Op = replication.PolicyOp(d.enum("policy op", m.Op, uint32(replication.OpBlock)))
 	v.Version = m.Version
 	v.Reason = m.Reason
 	v.Until = m.Until
 	v.Force = m.Force
+	v.Actor = m.Actor
+	v.Trial = d.TrialPlan(m.Trial)
 }
 
 // PutToken converts to a message; nil yields nil.

@@ -268,11 +268,29 @@ func (h *history) policy() replication.Command {
 	case 2:
 		return &replication.CheckPolicy{Version: version.ID, Server: h.pick("server", 3), Check: model.PolicyCheck{OK: h.pick("ok", 4) != "ok-0", Time: h.Time}}
 	default:
-		return &replication.ChangePolicy{
-			Name: version.Name, Op: replication.PolicyOp(rapid.IntRange(1, int(replication.OpReset)).Draw(h.T, "op")), Version: version.ID,
-			Reason: "a reason", Until: rapid.Int64Range(0, 1).Draw(h.T, "until"), Force: rapid.Bool().Draw(h.T, "force"),
+		return h.changePolicy(version)
+	}
+}
+
+// changePolicy draws a change of the roles of a version. Ends of trials and blocks are
+// those of the state now and then.
+func (h *history) changePolicy(v *model.PolicyVersion) replication.Command {
+	const minute = int64(60 * 1e9)
+	c := &replication.ChangePolicy{
+		Name: v.Name, Op: replication.PolicyOp(rapid.IntRange(1, int(replication.OpBlock)).Draw(h.T, "op")), Version: v.ID,
+		Reason: "a reason", Until: rapid.Int64Range(0, 1).Draw(h.T, "until"), Force: rapid.Bool().Draw(h.T, "force"),
+		Actor: h.pick("actor", 2),
+	}
+	switch t := h.Snap.PolicyTrial(v.Name); {
+	case c.Op == replication.OpTrial:
+		c.Until, c.Trial = h.Time+100*minute, &model.TrialPlan{Block: minute, Seed: uint64(h.Time)}
+	case t != nil && rapid.Bool().Draw(h.T, "current"):
+		c.Until = t.Until
+		if c.Op == replication.OpBlock {
+			c.Until = t.BlockEnd()
 		}
 	}
+	return c
 }
 
 // operator draws a command about the cluster, the configuration, classes, tokens,

@@ -190,6 +190,7 @@ func (a *applier) deleteVersion(v *model.PolicyVersion) {
 func storePolicyState(policies state.PolicyWriter, s *model.PolicyState) {
 	if s.Active == "" && s.Previous == "" && s.Shadow == "" && len(s.Tripped) == 0 {
 		policies.DeleteState(s.Name)
+		policies.DeleteTrial(s.Name)
 		return
 	}
 	policies.UpsertState(s)
@@ -204,7 +205,12 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 		next.Tripped = maps.Clone(old.Tripped)
 		s, was = &next, *old
 	}
-	var refusal *replication.Refusal
+	running := a.txn.PolicyTrial(c.Name)
+	refusal := checkTrial(running, c)
+	if refusal != nil {
+		return refusal
+	}
+	restoreRoles(running, s, c.Op)
 	switch c.Op {
 	case replication.OpShadow:
 		refusal = shadow(&a.txn.View, s, c)
@@ -220,14 +226,28 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 		refusal = reset(s, c)
 	case replication.OpUnload:
 		return a.unload(s, c)
+	case replication.OpTrial, replication.OpBlock:
+		refusal = a.changeBlocks(s, c)
 	default:
 		refusal = replication.Refuse(replication.CodeInvalid, "unknown policy operation %d", c.Op)
 	}
 	if refusal == nil {
 		a.recordTrialEnd(&was, s, c)
+		a.endTrial(s)
 		storePolicyState(a.txn.PolicyWriter(), s)
 	}
 	return refusal
+}
+
+// changeBlocks starts a trial with blocks, or its next block.
+func (a *applier) changeBlocks(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	switch {
+	case a.txn.Meta().Version < trialsFrom:
+		return replication.Refuse(replication.CodeConflict, "trials with blocks require version %d of the cluster", trialsFrom)
+	case c.Op == replication.OpTrial:
+		return a.startTrial(s, c)
+	}
+	return a.nextBlock(s, c)
 }
 
 // trialsFrom is the first cluster version that records how the last trial of a
@@ -237,22 +257,37 @@ const trialsFrom = 2
 // recordTrialEnd records how a trial ended, if the command ended one. A trial is
 // running while Until is set. An activation that extends it ends nothing.
 func (a *applier) recordTrialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) {
-	if was.Until == 0 || s.Until != 0 && s.Active == was.Active || a.txn.Meta().Version < trialsFrom {
+	version, blocks := was.Active, false
+	if t := a.txn.PolicyTrial(s.Name); t.Running() {
+		version, blocks = t.Candidate, true
+	}
+	if was.Until == 0 || s.Until != 0 && (blocks || s.Active == was.Active) || a.txn.Meta().Version < trialsFrom {
 		return
 	}
-	s.LastTrial = model.Trial{Version: was.Active, Ended: trialEnd(was, s, c), Time: a.now}
+	s.LastTrial = model.Trial{Version: version, Ended: trialEnd(version, s, c), Time: a.now, Actor: c.Actor}
+	if c.Actor == model.TrialActor {
+		s.LastTrial.Reason = c.Reason
+	}
 }
 
-// trialEnd returns how a trial ended, given the state before and after the command. A
-// rollback with a time is that of the leader's timer; one without is an operator's.
-func trialEnd(was, s *model.PolicyState, c *replication.ChangePolicy) model.TrialEnd {
+// trialEnd returns how the trial of a version ended, given the state after the command. A
+// rollback with a time is that of the leader's timer; one without is an operator's. A
+// verdict has a reason.
+func trialEnd(version string, s *model.PolicyState, c *replication.ChangePolicy) model.TrialEnd {
+	isVerdict := c.Actor == model.TrialActor && c.Reason != ""
 	switch {
-	case c.Op == replication.OpActivate && s.Active == was.Active:
+	case c.Op == replication.OpActivate && s.Active == version && isVerdict:
+		return model.TrialPromoted
+	case c.Op == replication.OpRollback && isVerdict:
+		return model.TrialStopped
+	case c.Op == replication.OpActivate && s.Active == version:
 		return model.TrialConfirmed
 	case c.Op == replication.OpActivate:
 		return model.TrialReplaced
-	case c.Op == replication.OpTrip:
+	case c.Op == replication.OpTrip && s.Tripped[version] != "":
 		return model.TrialTripped
+	case c.Op == replication.OpTrip:
+		return model.TrialReplaced // the version that it was compared with is gone
 	case c.Op == replication.OpUnload:
 		return model.TrialUnloaded
 	case c.Until != 0:
@@ -340,6 +375,9 @@ func trip(view *state.View, s *model.PolicyState, c *replication.ChangePolicy) *
 	// The text is part of the state, and must not change.
 	s.Tripped[version] = cmp.Or(c.Reason, "no reason was given")
 	removeFromRoles(s, version)
+	if t := view.PolicyTrial(s.Name); t.Running() && t.Concerns(version) {
+		s.Until = 0
+	}
 	return nil
 }
 
@@ -387,7 +425,11 @@ func (a *applier) unload(s *model.PolicyState, c *replication.ChangePolicy) *rep
 	if s.Uses(v.ID) {
 		was := *s
 		removeFromRoles(s, v.ID)
+		if t := a.txn.PolicyTrial(s.Name); t.Running() && t.Concerns(v.ID) {
+			s.Until = 0
+		}
 		a.recordTrialEnd(&was, s, c)
+		a.endTrial(s)
 		storePolicyState(a.txn.PolicyWriter(), s)
 	}
 	a.deleteVersion(v)

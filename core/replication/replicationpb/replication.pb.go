@@ -1818,6 +1818,8 @@ type ChangePolicy struct {
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	Until         int64                  `protobuf:"varint,5,opt,name=until,proto3" json:"until,omitempty"`
 	Force         bool                   `protobuf:"varint,6,opt,name=force,proto3" json:"force,omitempty"`
+	Actor         string                 `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
+	Trial         *TrialPlan             `protobuf:"bytes,8,opt,name=trial,proto3" json:"trial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1892,6 +1894,20 @@ func (x *ChangePolicy) GetForce() bool {
 		return x.Force
 	}
 	return false
+}
+
+func (x *ChangePolicy) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *ChangePolicy) GetTrial() *TrialPlan {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
 }
 
 type PutToken struct {
@@ -7338,6 +7354,8 @@ type Trial struct {
 	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	Ended         string                 `protobuf:"bytes,2,opt,name=ended,proto3" json:"ended,omitempty"`
 	Time          int64                  `protobuf:"fixed64,3,opt,name=time,proto3" json:"time,omitempty"`
+	Actor         string                 `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7393,6 +7411,388 @@ func (x *Trial) GetTime() int64 {
 	return 0
 }
 
+func (x *Trial) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *Trial) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type TrialPlan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Block         int64                  `protobuf:"varint,1,opt,name=block,proto3" json:"block,omitempty"`
+	Washout       int64                  `protobuf:"varint,2,opt,name=washout,proto3" json:"washout,omitempty"`
+	Seed          uint64                 `protobuf:"fixed64,3,opt,name=seed,proto3" json:"seed,omitempty"`
+	StopIf        string                 `protobuf:"bytes,4,opt,name=stop_if,json=stopIf,proto3" json:"stop_if,omitempty"`
+	PromoteIf     string                 `protobuf:"bytes,5,opt,name=promote_if,json=promoteIf,proto3" json:"promote_if,omitempty"`
+	Measures      int32                  `protobuf:"varint,6,opt,name=measures,proto3" json:"measures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrialPlan) Reset() {
+	*x = TrialPlan{}
+	mi := &file_replication_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrialPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrialPlan) ProtoMessage() {}
+
+func (x *TrialPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrialPlan.ProtoReflect.Descriptor instead.
+func (*TrialPlan) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *TrialPlan) GetBlock() int64 {
+	if x != nil {
+		return x.Block
+	}
+	return 0
+}
+
+func (x *TrialPlan) GetWashout() int64 {
+	if x != nil {
+		return x.Washout
+	}
+	return 0
+}
+
+func (x *TrialPlan) GetSeed() uint64 {
+	if x != nil {
+		return x.Seed
+	}
+	return 0
+}
+
+func (x *TrialPlan) GetStopIf() string {
+	if x != nil {
+		return x.StopIf
+	}
+	return ""
+}
+
+func (x *TrialPlan) GetPromoteIf() string {
+	if x != nil {
+		return x.PromoteIf
+	}
+	return ""
+}
+
+func (x *TrialPlan) GetMeasures() int32 {
+	if x != nil {
+		return x.Measures
+	}
+	return 0
+}
+
+type PolicyTrial struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Baseline      string                 `protobuf:"bytes,2,opt,name=baseline,proto3" json:"baseline,omitempty"`
+	Candidate     string                 `protobuf:"bytes,3,opt,name=candidate,proto3" json:"candidate,omitempty"`
+	Plan          *TrialPlan             `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`
+	Start         int64                  `protobuf:"fixed64,5,opt,name=start,proto3" json:"start,omitempty"`
+	Until         int64                  `protobuf:"fixed64,6,opt,name=until,proto3" json:"until,omitempty"`
+	Actor         string                 `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
+	Blocks        []*TrialBlock          `protobuf:"bytes,8,rep,name=blocks,proto3" json:"blocks,omitempty"`
+	Current       *TrialBlock            `protobuf:"bytes,9,opt,name=current,proto3" json:"current,omitempty"`
+	End           *Trial                 `protobuf:"bytes,10,opt,name=end,proto3" json:"end,omitempty"`
+	ModifyIndex   uint64                 `protobuf:"varint,11,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyTrial) Reset() {
+	*x = PolicyTrial{}
+	mi := &file_replication_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyTrial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyTrial) ProtoMessage() {}
+
+func (x *PolicyTrial) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyTrial.ProtoReflect.Descriptor instead.
+func (*PolicyTrial) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *PolicyTrial) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PolicyTrial) GetBaseline() string {
+	if x != nil {
+		return x.Baseline
+	}
+	return ""
+}
+
+func (x *PolicyTrial) GetCandidate() string {
+	if x != nil {
+		return x.Candidate
+	}
+	return ""
+}
+
+func (x *PolicyTrial) GetPlan() *TrialPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *PolicyTrial) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *PolicyTrial) GetUntil() int64 {
+	if x != nil {
+		return x.Until
+	}
+	return 0
+}
+
+func (x *PolicyTrial) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *PolicyTrial) GetBlocks() []*TrialBlock {
+	if x != nil {
+		return x.Blocks
+	}
+	return nil
+}
+
+func (x *PolicyTrial) GetCurrent() *TrialBlock {
+	if x != nil {
+		return x.Current
+	}
+	return nil
+}
+
+func (x *PolicyTrial) GetEnd() *Trial {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *PolicyTrial) GetModifyIndex() uint64 {
+	if x != nil {
+		return x.ModifyIndex
+	}
+	return 0
+}
+
+type TrialBlock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         int64                  `protobuf:"fixed64,1,opt,name=start,proto3" json:"start,omitempty"`
+	Candidate     bool                   `protobuf:"varint,2,opt,name=candidate,proto3" json:"candidate,omitempty"`
+	Sums          *PolicySums            `protobuf:"bytes,3,opt,name=sums,proto3" json:"sums,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrialBlock) Reset() {
+	*x = TrialBlock{}
+	mi := &file_replication_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrialBlock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrialBlock) ProtoMessage() {}
+
+func (x *TrialBlock) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrialBlock.ProtoReflect.Descriptor instead.
+func (*TrialBlock) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *TrialBlock) GetStart() int64 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *TrialBlock) GetCandidate() bool {
+	if x != nil {
+		return x.Candidate
+	}
+	return false
+}
+
+func (x *TrialBlock) GetSums() *PolicySums {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
+type PolicySums struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Placed           int64                  `protobuf:"varint,1,opt,name=placed,proto3" json:"placed,omitempty"`
+	Waited           int64                  `protobuf:"varint,2,opt,name=waited,proto3" json:"waited,omitempty"`
+	Victims          int64                  `protobuf:"varint,3,opt,name=victims,proto3" json:"victims,omitempty"`
+	LostWork         int64                  `protobuf:"varint,4,opt,name=lost_work,json=lostWork,proto3" json:"lost_work,omitempty"`
+	LostCpu          int64                  `protobuf:"varint,5,opt,name=lost_cpu,json=lostCpu,proto3" json:"lost_cpu,omitempty"`
+	LostMemory       int64                  `protobuf:"varint,6,opt,name=lost_memory,json=lostMemory,proto3" json:"lost_memory,omitempty"`
+	BudgetViolations int64                  `protobuf:"varint,7,opt,name=budget_violations,json=budgetViolations,proto3" json:"budget_violations,omitempty"`
+	HighestPriority  int32                  `protobuf:"varint,8,opt,name=highest_priority,json=highestPriority,proto3" json:"highest_priority,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PolicySums) Reset() {
+	*x = PolicySums{}
+	mi := &file_replication_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicySums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicySums) ProtoMessage() {}
+
+func (x *PolicySums) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicySums.ProtoReflect.Descriptor instead.
+func (*PolicySums) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *PolicySums) GetPlaced() int64 {
+	if x != nil {
+		return x.Placed
+	}
+	return 0
+}
+
+func (x *PolicySums) GetWaited() int64 {
+	if x != nil {
+		return x.Waited
+	}
+	return 0
+}
+
+func (x *PolicySums) GetVictims() int64 {
+	if x != nil {
+		return x.Victims
+	}
+	return 0
+}
+
+func (x *PolicySums) GetLostWork() int64 {
+	if x != nil {
+		return x.LostWork
+	}
+	return 0
+}
+
+func (x *PolicySums) GetLostCpu() int64 {
+	if x != nil {
+		return x.LostCpu
+	}
+	return 0
+}
+
+func (x *PolicySums) GetLostMemory() int64 {
+	if x != nil {
+		return x.LostMemory
+	}
+	return 0
+}
+
+func (x *PolicySums) GetBudgetViolations() int64 {
+	if x != nil {
+		return x.BudgetViolations
+	}
+	return 0
+}
+
+func (x *PolicySums) GetHighestPriority() int32 {
+	if x != nil {
+		return x.HighestPriority
+	}
+	return 0
+}
+
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Accessor      string                 `protobuf:"bytes,1,opt,name=accessor,proto3" json:"accessor,omitempty"`
@@ -7409,7 +7809,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7421,7 +7821,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7434,7 +7834,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Token) GetAccessor() string {
@@ -7505,7 +7905,7 @@ type Signer struct {
 
 func (x *Signer) Reset() {
 	*x = Signer{}
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7517,7 +7917,7 @@ func (x *Signer) String() string {
 func (*Signer) ProtoMessage() {}
 
 func (x *Signer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7530,7 +7930,7 @@ func (x *Signer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signer.ProtoReflect.Descriptor instead.
 func (*Signer) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{85}
+	return file_replication_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Signer) GetServerId() string {
@@ -7576,7 +7976,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7588,7 +7988,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7601,7 +8001,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{86}
+	return file_replication_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Result) GetCode() string {
@@ -7675,6 +8075,7 @@ type Record struct {
 	//	*Record_Assignment
 	//	*Record_Namespace
 	//	*Record_Signer
+	//	*Record_PolicyTrial
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -7682,7 +8083,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7694,7 +8095,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7707,7 +8108,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{87}
+	return file_replication_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -7924,6 +8325,15 @@ func (x *Record) GetSigner() *Signer {
 	return nil
 }
 
+func (x *Record) GetPolicyTrial() *PolicyTrial {
+	if x != nil {
+		if x, ok := x.Record.(*Record_PolicyTrial); ok {
+			return x.PolicyTrial
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -8020,6 +8430,10 @@ type Record_Signer struct {
 	Signer *Signer `protobuf:"bytes,23,opt,name=signer,proto3,oneof"`
 }
 
+type Record_PolicyTrial struct {
+	PolicyTrial *PolicyTrial `protobuf:"bytes,24,opt,name=policy_trial,json=policyTrial,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Config) isRecord_Record() {}
@@ -8066,6 +8480,8 @@ func (*Record_Namespace) isRecord_Record() {}
 
 func (*Record_Signer) isRecord_Record() {}
 
+func (*Record_PolicyTrial) isRecord_Record() {}
+
 type SnapshotHead struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Index          uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -8080,7 +8496,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8092,7 +8508,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8105,7 +8521,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{88}
+	return file_replication_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -8164,7 +8580,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8176,7 +8592,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8189,7 +8605,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{89}
+	return file_replication_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -8223,7 +8639,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8235,7 +8651,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8248,7 +8664,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{90}
+	return file_replication_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -8277,7 +8693,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8289,7 +8705,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8302,7 +8718,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{91}
+	return file_replication_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -8343,7 +8759,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8355,7 +8771,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8368,7 +8784,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{92}
+	return file_replication_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Upload) GetDigest() string {
@@ -8394,7 +8810,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8406,7 +8822,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8419,7 +8835,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{93}
+	return file_replication_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -8442,7 +8858,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8454,7 +8870,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8467,7 +8883,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{94}
+	return file_replication_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -8517,7 +8933,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8529,7 +8945,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8542,7 +8958,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{95}
+	return file_replication_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -8582,7 +8998,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8594,7 +9010,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8607,7 +9023,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{96}
+	return file_replication_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -8763,14 +9179,16 @@ const file_replication_proto_rawDesc = "" +
 	"\vCheckPolicy\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x126\n" +
-	"\x05check\x18\x03 \x01(\v2 .cede.replication.v1.PolicyCheckR\x05check\"\x90\x01\n" +
+	"\x05check\x18\x03 \x01(\v2 .cede.replication.v1.PolicyCheckR\x05check\"\xdc\x01\n" +
 	"\fChangePolicy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02op\x18\x02 \x01(\rR\x02op\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05until\x18\x05 \x01(\x03R\x05until\x12\x14\n" +
-	"\x05force\x18\x06 \x01(\bR\x05force\"Z\n" +
+	"\x05force\x18\x06 \x01(\bR\x05force\x12\x14\n" +
+	"\x05actor\x18\a \x01(\tR\x05actor\x124\n" +
+	"\x05trial\x18\b \x01(\v2\x1e.cede.replication.v1.TrialPlanR\x05trial\"Z\n" +
 	"\bPutToken\x120\n" +
 	"\x05token\x18\x01 \x01(\v2\x1a.cede.replication.v1.TokenR\x05token\x12\x1c\n" +
 	"\tbootstrap\x18\x02 \x01(\bR\tbootstrap\")\n" +
@@ -9416,11 +9834,50 @@ const file_replication_proto_rawDesc = "" +
 	"last_trial\x18\b \x01(\v2\x1a.cede.replication.v1.TrialR\tlastTrial\x1a:\n" +
 	"\fTrippedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"y\n" +
 	"\x05Trial\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\tR\x05ended\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x10R\x04time\"\xe2\x01\n" +
+	"\x04time\x18\x03 \x01(\x10R\x04time\x12\x14\n" +
+	"\x05actor\x18\x04 \x01(\tR\x05actor\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xa3\x01\n" +
+	"\tTrialPlan\x12\x14\n" +
+	"\x05block\x18\x01 \x01(\x03R\x05block\x12\x18\n" +
+	"\awashout\x18\x02 \x01(\x03R\awashout\x12\x12\n" +
+	"\x04seed\x18\x03 \x01(\x06R\x04seed\x12\x17\n" +
+	"\astop_if\x18\x04 \x01(\tR\x06stopIf\x12\x1d\n" +
+	"\n" +
+	"promote_if\x18\x05 \x01(\tR\tpromoteIf\x12\x1a\n" +
+	"\bmeasures\x18\x06 \x01(\x05R\bmeasures\"\x96\x03\n" +
+	"\vPolicyTrial\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bbaseline\x18\x02 \x01(\tR\bbaseline\x12\x1c\n" +
+	"\tcandidate\x18\x03 \x01(\tR\tcandidate\x122\n" +
+	"\x04plan\x18\x04 \x01(\v2\x1e.cede.replication.v1.TrialPlanR\x04plan\x12\x14\n" +
+	"\x05start\x18\x05 \x01(\x10R\x05start\x12\x14\n" +
+	"\x05until\x18\x06 \x01(\x10R\x05until\x12\x14\n" +
+	"\x05actor\x18\a \x01(\tR\x05actor\x127\n" +
+	"\x06blocks\x18\b \x03(\v2\x1f.cede.replication.v1.TrialBlockR\x06blocks\x129\n" +
+	"\acurrent\x18\t \x01(\v2\x1f.cede.replication.v1.TrialBlockR\acurrent\x12,\n" +
+	"\x03end\x18\n" +
+	" \x01(\v2\x1a.cede.replication.v1.TrialR\x03end\x12!\n" +
+	"\fmodify_index\x18\v \x01(\x04R\vmodifyIndex\"u\n" +
+	"\n" +
+	"TrialBlock\x12\x14\n" +
+	"\x05start\x18\x01 \x01(\x10R\x05start\x12\x1c\n" +
+	"\tcandidate\x18\x02 \x01(\bR\tcandidate\x123\n" +
+	"\x04sums\x18\x03 \x01(\v2\x1f.cede.replication.v1.PolicySumsR\x04sums\"\x87\x02\n" +
+	"\n" +
+	"PolicySums\x12\x16\n" +
+	"\x06placed\x18\x01 \x01(\x03R\x06placed\x12\x16\n" +
+	"\x06waited\x18\x02 \x01(\x03R\x06waited\x12\x18\n" +
+	"\avictims\x18\x03 \x01(\x03R\avictims\x12\x1b\n" +
+	"\tlost_work\x18\x04 \x01(\x03R\blostWork\x12\x19\n" +
+	"\blost_cpu\x18\x05 \x01(\x03R\alostCpu\x12\x1f\n" +
+	"\vlost_memory\x18\x06 \x01(\x03R\n" +
+	"lostMemory\x12+\n" +
+	"\x11budget_violations\x18\a \x01(\x03R\x10budgetViolations\x12)\n" +
+	"\x10highest_priority\x18\b \x01(\x05R\x0fhighestPriority\"\xe2\x01\n" +
 	"\x05Token\x12\x1a\n" +
 	"\baccessor\x18\x01 \x01(\tR\baccessor\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -9443,7 +9900,7 @@ const file_replication_proto_rawDesc = "" +
 	"\x05evals\x18\x03 \x03(\fR\x05evals\x128\n" +
 	"\teval_jobs\x18\x04 \x03(\v2\x1b.cede.replication.v1.JobKeyR\bevalJobs\x12\x18\n" +
 	"\adropped\x18\x05 \x03(\rR\adropped\x12!\n" +
-	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\"\x84\v\n" +
+	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\"\xcb\v\n" +
 	"\x06Record\x127\n" +
 	"\x04head\x18\x01 \x01(\v2!.cede.replication.v1.SnapshotHeadH\x00R\x04head\x12>\n" +
 	"\x06config\x18\x02 \x01(\v2$.cede.replication.v1.SchedulerConfigH\x00R\x06config\x12K\n" +
@@ -9470,7 +9927,8 @@ const file_replication_proto_rawDesc = "" +
 	"assignment\x18\x15 \x01(\v2\x1f.cede.replication.v1.AssignmentH\x00R\n" +
 	"assignment\x12>\n" +
 	"\tnamespace\x18\x16 \x01(\v2\x1e.cede.replication.v1.NamespaceH\x00R\tnamespace\x125\n" +
-	"\x06signer\x18\x17 \x01(\v2\x1b.cede.replication.v1.SignerH\x00R\x06signerB\b\n" +
+	"\x06signer\x18\x17 \x01(\v2\x1b.cede.replication.v1.SignerH\x00R\x06signer\x12E\n" +
+	"\fpolicy_trial\x18\x18 \x01(\v2 .cede.replication.v1.PolicyTrialH\x00R\vpolicyTrialB\b\n" +
 	"\x06record\"\xd0\x01\n" +
 	"\fSnapshotHead\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
@@ -9528,7 +9986,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 127)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 131)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -9614,49 +10072,53 @@ var file_replication_proto_goTypes = []any{
 	(*PolicyCheck)(nil),          // 81: cede.replication.v1.PolicyCheck
 	(*PolicyState)(nil),          // 82: cede.replication.v1.PolicyState
 	(*Trial)(nil),                // 83: cede.replication.v1.Trial
-	(*Token)(nil),                // 84: cede.replication.v1.Token
-	(*Signer)(nil),               // 85: cede.replication.v1.Signer
-	(*Result)(nil),               // 86: cede.replication.v1.Result
-	(*Record)(nil),               // 87: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 88: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 89: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 90: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 91: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 92: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 93: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 94: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 95: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 96: cede.replication.v1.SnapshotTail
-	nil,                          // 97: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 98: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 99: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 100: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 101: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 102: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 103: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 104: cede.replication.v1.Job.MetaEntry
-	nil,                          // 105: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 106: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 107: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 108: cede.replication.v1.Group.MetaEntry
-	nil,                          // 109: cede.replication.v1.Task.EnvEntry
-	nil,                          // 110: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 111: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 112: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 113: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 114: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 115: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 116: cede.replication.v1.Node.MetaEntry
-	nil,                          // 117: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 118: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 119: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 120: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 121: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 122: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 123: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 124: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 125: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 126: cede.replication.v1.PolicyState.TrippedEntry
+	(*TrialPlan)(nil),            // 84: cede.replication.v1.TrialPlan
+	(*PolicyTrial)(nil),          // 85: cede.replication.v1.PolicyTrial
+	(*TrialBlock)(nil),           // 86: cede.replication.v1.TrialBlock
+	(*PolicySums)(nil),           // 87: cede.replication.v1.PolicySums
+	(*Token)(nil),                // 88: cede.replication.v1.Token
+	(*Signer)(nil),               // 89: cede.replication.v1.Signer
+	(*Result)(nil),               // 90: cede.replication.v1.Result
+	(*Record)(nil),               // 91: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 92: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 93: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 94: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 95: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 96: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 97: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 98: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 99: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 100: cede.replication.v1.SnapshotTail
+	nil,                          // 101: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 102: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 103: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 104: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 105: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 106: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 107: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 108: cede.replication.v1.Job.MetaEntry
+	nil,                          // 109: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 110: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 111: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 112: cede.replication.v1.Group.MetaEntry
+	nil,                          // 113: cede.replication.v1.Task.EnvEntry
+	nil,                          // 114: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 115: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 116: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 117: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 118: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 119: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 120: cede.replication.v1.Node.MetaEntry
+	nil,                          // 121: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 122: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 123: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 124: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 125: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 126: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 127: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 128: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 129: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 130: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -9709,127 +10171,134 @@ var file_replication_proto_depIdxs = []int32{
 	78,  // 47: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
 	58,  // 48: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
 	81,  // 49: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	84,  // 50: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	85,  // 51: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
-	36,  // 52: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
-	37,  // 53: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	73,  // 54: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	58,  // 55: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	73,  // 56: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
-	29,  // 57: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	97,  // 58: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
-	55,  // 59: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
-	58,  // 60: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
-	34,  // 61: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	98,  // 62: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	99,  // 63: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	100, // 64: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	101, // 65: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	102, // 66: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	66,  // 67: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	58,  // 68: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	103, // 69: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
-	43,  // 70: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
-	43,  // 71: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
-	41,  // 72: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
-	42,  // 73: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
-	45,  // 74: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	46,  // 75: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	58,  // 76: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	47,  // 77: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	57,  // 78: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	57,  // 79: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	53,  // 80: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	54,  // 81: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	55,  // 82: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	38,  // 83: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
-	39,  // 84: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
-	48,  // 85: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
-	49,  // 86: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
-	49,  // 87: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
-	50,  // 88: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
-	52,  // 89: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
-	51,  // 90: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
-	58,  // 91: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	56,  // 92: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	56,  // 93: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	104, // 94: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	61,  // 95: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	60,  // 96: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	105, // 97: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	65,  // 98: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	106, // 99: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	66,  // 100: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	67,  // 101: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	68,  // 102: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	69,  // 103: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	69,  // 104: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	107, // 105: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	108, // 106: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	64,  // 107: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	63,  // 108: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	62,  // 109: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	109, // 110: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	110, // 111: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	66,  // 112: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	66,  // 113: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	111, // 114: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	112, // 115: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	113, // 116: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	114, // 117: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	72,  // 118: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	115, // 119: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	116, // 120: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	71,  // 121: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	117, // 122: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	118, // 123: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	119, // 124: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	120, // 125: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	121, // 126: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	122, // 127: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	123, // 128: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	124, // 129: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	75,  // 130: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	41,  // 131: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
-	80,  // 132: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	125, // 133: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	126, // 134: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	83,  // 135: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	58,  // 136: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	88,  // 137: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	76,  // 138: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	77,  // 139: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	70,  // 140: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	89,  // 141: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	90,  // 142: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	73,  // 143: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	55,  // 144: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	91,  // 145: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	79,  // 146: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	82,  // 147: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	92,  // 148: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	93,  // 149: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	84,  // 150: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	94,  // 151: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	95,  // 152: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	96,  // 153: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	40,  // 154: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	36,  // 155: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	37,  // 156: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	38,  // 157: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	78,  // 158: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	85,  // 159: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
-	58,  // 160: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	59,  // 161: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	57,  // 162: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	58,  // 163: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	74,  // 164: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	81,  // 165: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	166, // [166:166] is the sub-list for method output_type
-	166, // [166:166] is the sub-list for method input_type
-	166, // [166:166] is the sub-list for extension type_name
-	166, // [166:166] is the sub-list for extension extendee
-	0,   // [0:166] is the sub-list for field type_name
+	84,  // 50: cede.replication.v1.ChangePolicy.trial:type_name -> cede.replication.v1.TrialPlan
+	88,  // 51: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	89,  // 52: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
+	36,  // 53: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
+	37,  // 54: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
+	73,  // 55: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	58,  // 56: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	73,  // 57: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	29,  // 58: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
+	101, // 59: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	55,  // 60: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	58,  // 61: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	34,  // 62: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
+	102, // 63: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	103, // 64: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	104, // 65: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	105, // 66: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	106, // 67: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	66,  // 68: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	58,  // 69: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	107, // 70: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	43,  // 71: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	43,  // 72: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	41,  // 73: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
+	42,  // 74: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
+	45,  // 75: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	46,  // 76: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	58,  // 77: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	47,  // 78: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	57,  // 79: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	57,  // 80: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	53,  // 81: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	54,  // 82: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	55,  // 83: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	38,  // 84: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
+	39,  // 85: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
+	48,  // 86: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
+	49,  // 87: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
+	49,  // 88: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
+	50,  // 89: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
+	52,  // 90: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
+	51,  // 91: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
+	58,  // 92: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	56,  // 93: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	56,  // 94: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	108, // 95: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	61,  // 96: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	60,  // 97: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	109, // 98: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	65,  // 99: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	110, // 100: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	66,  // 101: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	67,  // 102: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	68,  // 103: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	69,  // 104: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	69,  // 105: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	111, // 106: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	112, // 107: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	64,  // 108: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	63,  // 109: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	62,  // 110: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	113, // 111: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	114, // 112: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	66,  // 113: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	66,  // 114: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	115, // 115: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	116, // 116: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	117, // 117: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	118, // 118: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	72,  // 119: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	119, // 120: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	120, // 121: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	71,  // 122: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	121, // 123: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	122, // 124: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	123, // 125: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	124, // 126: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	125, // 127: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	126, // 128: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	127, // 129: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	128, // 130: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	75,  // 131: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	41,  // 132: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
+	80,  // 133: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	129, // 134: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	130, // 135: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	83,  // 136: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	84,  // 137: cede.replication.v1.PolicyTrial.plan:type_name -> cede.replication.v1.TrialPlan
+	86,  // 138: cede.replication.v1.PolicyTrial.blocks:type_name -> cede.replication.v1.TrialBlock
+	86,  // 139: cede.replication.v1.PolicyTrial.current:type_name -> cede.replication.v1.TrialBlock
+	83,  // 140: cede.replication.v1.PolicyTrial.end:type_name -> cede.replication.v1.Trial
+	87,  // 141: cede.replication.v1.TrialBlock.sums:type_name -> cede.replication.v1.PolicySums
+	58,  // 142: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	92,  // 143: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	76,  // 144: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	77,  // 145: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	70,  // 146: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	93,  // 147: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	94,  // 148: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	73,  // 149: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	55,  // 150: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	95,  // 151: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	79,  // 152: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	82,  // 153: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	96,  // 154: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	97,  // 155: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	88,  // 156: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	98,  // 157: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	99,  // 158: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	100, // 159: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	40,  // 160: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	36,  // 161: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	37,  // 162: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	38,  // 163: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	78,  // 164: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	89,  // 165: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
+	85,  // 166: cede.replication.v1.Record.policy_trial:type_name -> cede.replication.v1.PolicyTrial
+	58,  // 167: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	59,  // 168: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	57,  // 169: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	58,  // 170: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	74,  // 171: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	81,  // 172: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	173, // [173:173] is the sub-list for method output_type
+	173, // [173:173] is the sub-list for method input_type
+	173, // [173:173] is the sub-list for extension type_name
+	173, // [173:173] is the sub-list for extension extendee
+	0,   // [0:173] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -9885,7 +10354,7 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[27].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[60].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[76].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[87].OneofWrappers = []any{
+	file_replication_proto_msgTypes[91].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -9909,6 +10378,7 @@ func file_replication_proto_init() {
 		(*Record_Assignment)(nil),
 		(*Record_Namespace)(nil),
 		(*Record_Signer)(nil),
+		(*Record_PolicyTrial)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -9916,7 +10386,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   127,
+			NumMessages:   131,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -135,6 +135,8 @@ func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
 		r.txn.PolicyWriter().UpsertVersion(d.PolicyVersion(c.PolicyVersion))
 	case *pb.Record_PolicyState:
 		r.txn.PolicyWriter().UpsertState(d.PolicyState(c.PolicyState))
+	case *pb.Record_PolicyTrial:
+		r.txn.PolicyWriter().UpsertTrial(d.PolicyTrial(c.PolicyTrial))
 	case *pb.Record_Upload:
 		r.upload = &state.Upload{Digest: c.Upload.GetDigest(), Time: c.Upload.GetTime()}
 	case *pb.Record_UploadChunk:

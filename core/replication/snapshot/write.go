@@ -169,6 +169,9 @@ func (w *recordWriter) writeOperatorTables(sn *state.Snapshot) {
 	for _, p := range sn.PolicyStates() {
 		w.write(&pb.Record{Record: &pb.Record_PolicyState{PolicyState: e.PolicyState(p)}})
 	}
+	for _, t := range sn.PolicyTrials() {
+		w.write(&pb.Record{Record: &pb.Record_PolicyTrial{PolicyTrial: e.PolicyTrial(t)}})
+	}
 	for _, u := range sn.Uploads() {
 		w.write(&pb.Record{Record: &pb.Record_Upload{Upload: &pb.Upload{Digest: codec.Text(u.Digest), Time: u.Time}}})
 		for _, c := range u.Chunks {

@@ -174,7 +174,7 @@ func (s *shadows) offer(d scheduler.Decision, decision *Decision) {
 	if s.running.Load() == 0 {
 		return
 	}
-	name := policyName(d)
+	name := d.Snap.Config().PolicyOf(d.Snap.Job(d.Eval.JobKey()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.runs[name]
@@ -191,20 +191,6 @@ func (s *shadows) offer(d scheduler.Decision, decision *Decision) {
 	default:
 		r.status.Skipped++
 	}
-}
-
-// policyName returns the name of the policy that decides for a job.
-func policyName(d scheduler.Decision) string {
-	job := d.Snap.Job(d.Eval.JobKey())
-	switch {
-	case job == nil:
-		return ""
-	case job.Policy != "":
-		return job.Policy
-	case d.Snap.Config().Policy != "":
-		return d.Snap.Config().Policy
-	}
-	return policy.DefaultName
 }
 
 // newChoice returns one side of a comparison.

@@ -123,6 +123,25 @@ func (d *Document) Row(metric string) *Row {
 	return nil
 }
 
+// Interval returns the median of a metric over the runs of a policy with its interval,
+// and false if its runs lack the metric.
+func (d *Document) Interval(metric, policy string) (statistics.Interval, bool) {
+	if r := d.Row(metric); r != nil {
+		i, ok := r.Policies[policy]
+		return i, ok
+	}
+	return statistics.Interval{}, false
+}
+
+// Metrics returns the names of the metrics that the runs contain, in display order.
+func (d *Document) Metrics() []string {
+	names := make([]string, len(d.Summary))
+	for i := range d.Summary {
+		names[i] = d.Summary[i].Metric
+	}
+	return names
+}
+
 // workload identifies the submissions and the cluster: a scenario, or one draw of a
 // description.
 type workload struct {

@@ -68,6 +68,10 @@ var pairs = []pair{
 	of[model.PolicyCheck, pb.PolicyCheck](),
 	of[model.PolicyState, pb.PolicyState](),
 	of[model.Trial, pb.Trial](),
+	of[model.PolicyTrial, pb.PolicyTrial](),
+	of[model.TrialPlan, pb.TrialPlan](),
+	of[model.TrialBlock, pb.TrialBlock](),
+	of[model.PolicySums, pb.PolicySums](),
 
 	of[replication.Bootstrap, pb.Bootstrap](),
 	of[replication.SetVersion, pb.SetVersion](),
@@ -117,7 +121,7 @@ var inlined = []string{"SchedulerConfig.Gates", "ChangeNodes.Change", "DeleteBud
 
 // omitted lists struct fields that are not written if they are zero. Other struct
 // fields are always written.
-var omitted = []string{"PolicyState.LastTrial"}
+var omitted = []string{"PolicyState.LastTrial", "PolicyTrial.End"}
 
 // derived lists exported fields that every server computes, and that are therefore not
 // written. A derived field that were written could differ between servers of two
@@ -149,5 +153,5 @@ var enums = map[string]string{
 	"DesiredStatus":   "uint32(model.DesiredEvict)",
 	"ClientStatus":    "uint32(model.ClientLost)",
 	"EvalStatus":      "uint32(model.EvalCancelled)",
-	"PolicyOp":        "uint32(replication.OpReset)",
+	"PolicyOp":        "uint32(replication.OpBlock)",
 }

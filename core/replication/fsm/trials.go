@@ -1,0 +1,204 @@
+package fsm
+
+import (
+	"slices"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
+)
+
+// startTrial starts a trial with blocks: the active version is the baseline, and the
+// first block begins with this entry. Both versions must be usable.
+func (a *applier) startTrial(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	if r := checkUsable(&a.txn.View, s, c); r != nil {
+		return r
+	}
+	switch p := c.Trial; {
+	case p == nil || p.Block < model.MinTrialBlock || p.Washout < 0 || p.Washout >= p.Block:
+		return replication.Refuse(replication.CodeInvalid, "trial of policy %s: blocks of at least %d ns that are longer than their washout are required", c.Name, model.MinTrialBlock)
+	case c.Until <= a.now || (c.Until-a.now)/p.Block > model.MaxTrialBlocks:
+		return replication.Refuse(replication.CodeInvalid, "trial of policy %s: at least one block and at most %d are required", c.Name, model.MaxTrialBlocks)
+	case s.Active == "":
+		return replication.Refuse(replication.CodeConflict, "policy %s has no active version to compare with", c.Name)
+	case s.Active == c.Version:
+		return replication.Refuse(replication.CodeConflict, "version %s of policy %s is active: it cannot be compared with itself", c.Version, c.Name)
+	case s.Until != 0:
+		return replication.Refuse(replication.CodeConflict, "policy %s has a version on trial", c.Name)
+	case s.Shadow != "":
+		return replication.Refuse(replication.CodeConflict, "policy %s has a shadow run, and a trial uses the shadow for the other version", c.Name)
+	}
+	t := &model.PolicyTrial{
+		Name: c.Name, Baseline: s.Active, Candidate: c.Version, Plan: *c.Trial, Start: a.now, Until: c.Until, Actor: c.Actor,
+		Current: model.TrialBlock{Start: a.now, Candidate: c.Trial.CandidateDecides(0)},
+	}
+	s.Until = c.Until
+	setArms(s, t)
+	a.txn.PolicyWriter().UpsertTrial(t)
+	return nil
+}
+
+// setArms gives the version of the current block the active role. The other one is its
+// shadow, so that its decisions on the same requests are known.
+func setArms(s *model.PolicyState, t *model.PolicyTrial) {
+	active, other := t.Decides()
+	s.Active, s.Previous, s.Shadow = active, other, other
+}
+
+// nextBlock ends a block of a trial and starts the next one. The end of the block in the
+// command identifies it, so that two leaders do not end two blocks. The block starts with
+// this entry: if no server led for some time, the block before it was longer, but is
+// measured until its planned end only.
+func (a *applier) nextBlock(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	t := a.txn.PolicyTrial(c.Name)
+	switch {
+	case !t.Running() || t.BlockEnd() != c.Until:
+		return replication.Refuse(replication.CodeConflict, "the block of the trial of policy %s has ended", c.Name)
+	case len(t.Blocks) >= model.MaxTrialBlocks:
+		return replication.Refuse(replication.CodeConflict, "the trial of policy %s has %d blocks", c.Name, len(t.Blocks))
+	}
+	next := *t
+	next.Blocks = append(slices.Clip(t.Blocks), t.Current)
+	next.Current = model.TrialBlock{Start: a.now, Candidate: t.Plan.CandidateDecides(len(next.Blocks))}
+	setArms(s, &next)
+	a.txn.PolicyWriter().UpsertTrial(&next)
+	return nil
+}
+
+// checkTrial refuses an operation that a trial with blocks does not permit.
+func checkTrial(t *model.PolicyTrial, c *replication.ChangePolicy) *replication.Refusal {
+	if t.Running() && (c.Op == replication.OpShadow || c.Op == replication.OpUnshadow) {
+		return replication.Refuse(replication.CodeConflict, "policy %s has a trial, which uses the shadow for the other version", c.Name)
+	}
+	return nil
+}
+
+// restoreRoles gives the versions of a trial the roles that an operation which may end it
+// assumes, whichever of them decides at present. A rollback finds the candidate active, and
+// activates the baseline; an activation finds the baseline active, so that it is the
+// version to roll back to.
+func restoreRoles(t *model.PolicyTrial, s *model.PolicyState, op replication.PolicyOp) {
+	if !t.Running() {
+		return
+	}
+	switch op {
+	case replication.OpRollback:
+		s.Active, s.Previous = t.Candidate, t.Baseline
+	case replication.OpActivate:
+		s.Active, s.Previous = t.Baseline, t.Candidate
+	}
+}
+
+// endTrial ends the trial of a policy if an operation ended it: it was decided, replaced,
+// or one of its versions is gone.
+func (a *applier) endTrial(s *model.PolicyState) {
+	t := a.txn.PolicyTrial(s.Name)
+	if !t.Running() || s.Until != 0 {
+		return
+	}
+	next := *t
+	next.End = s.LastTrial
+	if t.Concerns(s.Shadow) {
+		s.Shadow = ""
+	}
+	a.txn.PolicyWriter().UpsertTrial(&next)
+}
+
+// A trialVictim is an allocation that a plan may evict, under a policy with a trial.
+type trialVictim struct {
+	policy   string
+	alloc    *model.Allocation
+	by       string // what evicts it
+	violates bool   // a disruption budget
+}
+
+// measured returns the policies whose trials measure this entry. It is empty on nearly
+// all clusters.
+func (a *applier) measured() (names []string) {
+	for _, t := range a.txn.PolicyTrials() {
+		if t.Measures(a.now) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// trialVictims returns the victims of a batch under the policies, before it is applied.
+func (a *applier) trialVictims(b *apply.Batch, policies []string) (list []trialVictim) {
+	charged := map[int32]int{}
+	for p := range b.Plans {
+		plan := b.Plans[p].Plan
+		policy := a.txn.Config().PolicyOf(a.txn.Job(plan.Job))
+		if !slices.Contains(policies, policy) {
+			continue
+		}
+		for _, i := range b.Plans[p].Groups {
+			for _, e := range plan.Groups[i].Evictions {
+				if victim := a.txn.Alloc(e.AllocID); victim != nil && victim.Live() {
+					list = append(list, trialVictim{policy, victim, e.By, overruns(&a.txn.View, victim, a.now, charged)})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// overruns charges the budgets of a victim, and reports whether one allowed no disruption.
+func overruns(v *state.View, victim *model.Allocation, now int64, charged map[int32]int) (overrun bool) {
+	if !victim.Available() {
+		return false
+	}
+	for _, at := range v.GroupBudgets(victim.Group) {
+		overrun = overrun || v.DisruptionsAllowed(at, now)-charged[at] < 1
+		charged[at]++
+	}
+	return overrun
+}
+
+// applyMeasured applies a batch, and adds its effects to the trials in progress.
+func (a *applier) applyMeasured(b *apply.Batch) ([]*model.Evaluation, []apply.DroppedGroup) {
+	policies := a.measured()
+	if len(policies) == 0 {
+		return b.Apply(a.txn)
+	}
+	victims := a.trialVictims(b, policies)
+	evals, dropped := b.Apply(a.txn)
+	policyWriter := a.txn.PolicyWriter()
+	for _, v := range victims {
+		// An eviction takes effect unless its commit group was dropped.
+		if now := a.txn.Alloc(v.alloc.ID); now != nil && now.Desired == model.DesiredEvict && now.PreemptedBy == v.by {
+			policyWriter.AddToTrial(v.policy, func(s *model.PolicySums) { s.AddVictim(v.alloc, a.now, v.violates) })
+		}
+	}
+	for p := range b.Plans {
+		plan := b.Plans[p].Plan
+		if policy := a.txn.Config().PolicyOf(a.txn.Job(plan.Job)); slices.Contains(policies, policy) {
+			a.addPlacements(policy, &b.Plans[p])
+		}
+	}
+	return evals, dropped
+}
+
+// addPlacements adds the placements of a plan that took effect to a trial.
+func (a *applier) addPlacements(policy string, p *apply.BatchPlan) {
+	placed := int64(0)
+	for _, i := range p.Groups {
+		for _, alloc := range p.Plan.Groups[i].Placements {
+			if stored := a.txn.Alloc(alloc.ID); stored != nil && stored.CreateIndex == a.txn.Index() {
+				placed++
+			}
+		}
+	}
+	if placed == 0 {
+		return
+	}
+	waited := int64(0)
+	if e := a.txn.Eval(p.Plan.EvalID); e != nil {
+		waited = max(0, a.now-e.CreateTime)
+	}
+	a.txn.PolicyWriter().AddToTrial(policy, func(s *model.PolicySums) {
+		s.Placed += placed
+		s.Waited += placed * waited
+	})
+}
