@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"mime/multipart"
 	"net/http"
 	"os"
@@ -18,10 +19,12 @@ import (
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/trial"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -56,6 +59,12 @@ func policyRoutes() []route {
 			doc: "Lists the decisions in which the shadow version of a policy differed, on the server that handles the request, newest first.", response: []*client.PolicyDifference{}, handle: policyDifferences,
 		},
 	}
+	routes = append(routes, route{
+		methods: putMethods, pattern: "/v1/policy/{name}/trial", name: "policy_trial", tag: tagPolicies, roles: author, leaderOnly: true,
+		doc: "Compares a version with the active one: both decide in alternate blocks of time, in random order. The trial ends when StopIf or PromoteIf " +
+			"holds, or after For. The conditions hold at every number of blocks with a common error rate of 5 %.",
+		request: client.PolicyTrialRequest{}, response: client.PolicyStatus{}, handle: withBody(startTrial),
+	})
 	for _, verb := range slices.Sorted(maps.Keys(policyVerbs)) {
 		v := policyVerbs[verb]
 		routes = append(routes, route{
@@ -124,11 +133,35 @@ func changePolicy(a *API, c *call, change func(context.Context, Policies, string
 		}
 	}
 	name := c.r.PathValue("name")
-	ctx := c.writeContext()
+	ctx := c.actorContext()
 	index, err := change(ctx, a.cfg.Server, name, &req)
 	if err != nil {
 		return nil, err
 	}
+	return changedPolicy(ctx, a, c, name, index)
+}
+
+// actorContext returns the context of a write with the caller as its actor.
+func (c *call) actorContext() context.Context {
+	if c.token == nil {
+		return c.writeContext()
+	}
+	return policymgr.WithActor(c.writeContext(), c.token.Accessor)
+}
+
+func startTrial(a *API, c *call, req *client.PolicyTrialRequest) (any, error) {
+	name, ctx := c.r.PathValue("name"), c.actorContext()
+	index, err := a.cfg.Server.StartTrial(ctx, name, req.Version, policymgr.TrialRequest{
+		For: req.For, Block: req.Block, Washout: req.Washout, Seed: req.Seed, StopIf: req.StopIf, PromoteIf: req.PromoteIf,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changedPolicy(ctx, a, c, name, index)
+}
+
+// changedPolicy returns a policy after a change at an index.
+func changedPolicy(ctx context.Context, a *API, c *call, name string, index uint64) (any, error) {
 	c.setIndexHeaders(index)
 	status, err := a.cfg.Server.PolicyStatus(ctx, name)
 	if code := apierror.CodeOf(err); err != nil && code == apierror.CodeNotFound {
@@ -337,9 +370,7 @@ func policyOf(s *policymgr.Status) *client.PolicyStatus {
 	if st := s.State; st != nil {
 		out.Active, out.Previous, out.Shadow, out.Tripped, out.Until = st.Active, st.Previous, st.Shadow, st.Tripped, st.Until
 		out.ModifyIndex = st.ModifyIndex
-		if t := st.LastTrial; t.Ended != "" {
-			out.LastTrial = &client.PolicyTrial{Version: t.Version, Ended: string(t.Ended), Time: t.Time}
-		}
+		out.LastTrial = trialEndOf(&st.LastTrial)
 	}
 	for _, v := range s.Versions {
 		out.Loaded = append(out.Loaded, view.PolicyVersion(v, s.Awaited[v.ID]))
@@ -354,6 +385,36 @@ func policyOf(s *policymgr.Status) *client.PolicyStatus {
 		out.Decisions = append(out.Decisions, decisionOf(d))
 	}
 	out.ShadowRun = shadowOf(s.Shadow)
+	if s.Trial != nil {
+		out.Trial = comparisonOf(s.Trial, s.Summary)
+		out.ModifyIndex = max(out.ModifyIndex, s.Trial.ModifyIndex)
+	}
+	return out
+}
+
+// trialEndOf converts the end of a trial; nil if there was none.
+func trialEndOf(t *model.Trial) *client.PolicyTrial {
+	if t.Ended == "" {
+		return nil
+	}
+	return &client.PolicyTrial{Version: t.Version, Ended: string(t.Ended), Time: t.Time, Actor: t.Actor, Reason: t.Reason}
+}
+
+func comparisonOf(t *model.PolicyTrial, s *trial.Summary) *client.PolicyComparison {
+	out := &client.PolicyComparison{
+		Baseline: t.Baseline, Candidate: t.Candidate, Start: t.Start, Until: t.Until, Block: time.Duration(t.Plan.Block), Washout: time.Duration(t.Plan.Washout),
+		StopIf: t.Plan.StopIf, PromoteIf: t.Plan.PromoteIf, Actor: t.Actor, Blocks: len(t.Blocks), End: trialEndOf(&t.End), Measures: []client.PolicyMeasure{},
+	}
+	if t.Running() {
+		out.BlockEnd = t.BlockEnd()
+	}
+	for _, m := range s.Measures {
+		measure := client.PolicyMeasure{Name: m.Name, Baseline: m.Baseline, Candidate: m.Candidate, Difference: m.Difference.Mean}
+		if low, high := m.Difference.Low, m.Difference.High; !math.IsInf(low, 0) && !math.IsInf(high, 0) {
+			measure.Low, measure.High = &low, &high
+		}
+		out.Measures = append(out.Measures, measure)
+	}
 	return out
 }
 

@@ -142,6 +142,7 @@ type Policies interface {
 	ShadowPolicy(ctx context.Context, name, version string) (index uint64, err error)
 	ActivatePolicy(ctx context.Context, name, version string) (index uint64, err error)
 	TryPolicy(ctx context.Context, name, version string, trial time.Duration) (index uint64, err error)
+	StartTrial(ctx context.Context, name, version string, r policymgr.TrialRequest) (index uint64, err error)
 	RollbackPolicy(ctx context.Context, name string) (index uint64, err error)
 	UnloadPolicy(ctx context.Context, name, version string) (index uint64, err error)
 	ResetPolicy(ctx context.Context, name, version string) (index uint64, err error)

@@ -33,6 +33,9 @@ type NodePayload struct {
 type PolicyPayload struct {
 	Name, Version, Digest, Server, Reason string
 	OK                                    bool
+	// Actor is the accessor of the token that requested a change, "trial" if a condition of
+	// a trial did or its time was over, or "" if it is unknown.
+	Actor string `json:",omitempty"`
 }
 
 // PreemptionPayload is the payload of events about a victim and its preemptor.

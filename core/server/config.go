@@ -90,8 +90,10 @@ type Config struct {
 	Store    *state.Store
 	Policies policymgr.Host    // nil: there are no policies
 	Modules  policymgr.Modules // modules of policies on this server; nil: none
-	Voters   func() []string   // IDs of the servers that vote; nil: those of Raft, or this server alone
-	History  eventsink.History // nil: decisions are held as long as events
+	// Conditions evaluates the conditions of trials of policies; nil: they never hold.
+	Conditions policymgr.Conditions
+	Voters     func() []string   // IDs of the servers that vote; nil: those of Raft, or this server alone
+	History    eventsink.History // nil: decisions are held as long as events
 
 	// Membership is the pool that this server belongs to; nil: it is the only server.
 	// Otherwise Peers and Raft are required.

@@ -175,7 +175,7 @@ func (s *Server) newReaper() *evalqueue.Reaper {
 func (s *Server) policyConfig() policymgr.Config {
 	c := policymgr.Config{
 		ServerID: s.cfg.ID, Log: forwardingLog{Log: s.cfg.Log, serverID: s.cfg.ID, peers: s.cfg.Peers}, Store: s.cfg.Store,
-		Host: s.cfg.Policies, Modules: s.cfg.Modules, Clock: s.cfg.Clock, Logger: s.logger, Registry: s.cfg.Registry,
+		Host: s.cfg.Policies, Modules: s.cfg.Modules, Conditions: s.cfg.Conditions, Clock: s.cfg.Clock, Logger: s.logger, Registry: s.cfg.Registry,
 		History: s.cfg.History, Voters: s.cfg.Voters, CheckLeader: s.writer.CheckLeader,
 	}
 	if c.Voters == nil && s.cfg.Raft != nil {

@@ -109,6 +109,12 @@ func (p Policies) Try(ctx context.Context, name, version string, trial time.Dura
 	return out, p.c.write(ctx, http.MethodPut, nil, true, &PolicyVersionRequest{Version: version, For: trial}, out, "policy", name, "activate")
 }
 
+// Trial compares a version with the active one: both decide in alternate blocks of time.
+func (p Policies) Trial(ctx context.Context, name string, r *PolicyTrialRequest) (*PolicyStatus, error) {
+	out := &PolicyStatus{}
+	return out, p.c.write(ctx, http.MethodPut, nil, false, r, out, "policy", name, "trial")
+}
+
 // Reset allows the activation of a version that was disabled because of its faults;
 // "" means every version of the policy.
 func (p Policies) Reset(ctx context.Context, name, version string) (*PolicyStatus, error) {

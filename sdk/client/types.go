@@ -57,8 +57,49 @@ type PolicyStub struct {
 // PolicyTrial is the result of an activation for a limited time.
 type PolicyTrial struct {
 	Version string
-	Ended   string // expired, confirmed, rolled back, replaced, out of service or unloaded
+	Ended   string // expired, confirmed, rolled back, replaced, out of service, unloaded, promoted or stopped
 	Time    int64  // Unix nanoseconds
+	Actor   string `json:",omitempty"` // accessor of the token that ended it; "trial": its condition or its end; absent: unknown
+	Reason  string `json:",omitempty"` // the condition that held, with its values
+}
+
+// PolicyTrialRequest starts a trial in which a version and the active one decide in
+// alternate blocks of time, in random order.
+type PolicyTrialRequest struct {
+	Version   string        // ID, or a unique prefix of it
+	For       time.Duration // ns; the active version stays if no condition holds in this time
+	Block     time.Duration // ns, at least one minute
+	Washout   time.Duration `json:",omitempty"` // ns at the start of a block that are not measured; absent: a sixth of it
+	StopIf    string        `json:",omitempty"` // condition that ends the trial with the active version
+	PromoteIf string        `json:",omitempty"` // condition that ends the trial with the candidate active
+	Seed      uint64        `json:",omitempty"` // of the random order; absent: derived from the time
+}
+
+// PolicyComparison is a trial with blocks, in progress or the last one.
+type PolicyComparison struct {
+	Baseline  string // ID of the version that was active before
+	Candidate string
+	Start     int64         // Unix nanoseconds
+	Until     int64         // Unix nanoseconds
+	Block     time.Duration // ns
+	Washout   time.Duration // ns
+	StopIf    string        `json:",omitempty"`
+	PromoteIf string        `json:",omitempty"`
+	Actor     string        `json:",omitempty"` // accessor of the token that started it
+	Blocks    int           // completed blocks
+	BlockEnd  int64         `json:",omitempty"` // Unix nanoseconds; absent: the trial has ended
+	Measures  []PolicyMeasure
+	End       *PolicyTrial `json:",omitempty"` // absent: it is in progress
+}
+
+// PolicyMeasure compares the versions of a trial over its complete pairs of blocks.
+type PolicyMeasure struct {
+	Name       string
+	Baseline   float64 // mean of a block
+	Candidate  float64
+	Difference float64  // mean of candidate minus baseline
+	Low        *float64 `json:",omitempty"` // of the interval of the difference; absent: too few blocks
+	High       *float64 `json:",omitempty"`
 }
 
 // PolicyStatus is a policy in the cluster, with its state on the responding server.
@@ -69,6 +110,7 @@ type PolicyStatus struct {
 	Ready     []string          `json:",omitempty"` // IDs of versions that this server has opened
 	Refused   map[string]string `json:",omitempty"` // version ID to the reason why this server could not open it
 	ShadowRun *PolicyShadowRun  `json:",omitempty"` // absent: there is none
+	Trial     *PolicyComparison `json:",omitempty"` // with blocks, in progress or the last one; absent: there was none
 	Decisions []*PolicyDecision `json:",omitempty"` // of this server, newest first
 	Lost      int64             `json:",omitempty"` // records that were not written, over all policies
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cede-scheduler/cede/cmd/internal/condition"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/selfwatch"
@@ -82,7 +83,7 @@ func (s *serverComponents) start(ctx context.Context, c *config.Config, process 
 	watch := selfwatch.New(s.env.log, watchedElection(c), s.writable)
 	conf := server.Config{
 		ID:  s.id,
-		Log: s.log, Applied: applied, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(),
+		Log: s.log, Applied: applied, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(), Conditions: condition.Trials{},
 		Workers:      workerCount(c),
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: gc.Retention{

@@ -85,9 +85,10 @@ func (b *eventBuilder) changePolicy(c *replication.ChangePolicy) {
 		replication.OpShadow: "PolicyShadowed", replication.OpUnshadow: "PolicyUnshadowed",
 		replication.OpActivate: "PolicyActivated", replication.OpRollback: "PolicyRolledBack",
 		replication.OpUnload: "PolicyUnloaded", replication.OpTrip: "PolicyTripped", replication.OpReset: "PolicyReset",
+		replication.OpTrial: "PolicyTrialStarted", replication.OpBlock: "PolicyTrialBlockEnded",
 	}[c.Op]
 	b.add(events.Policy, kind, "", c.Name, events.PolicyPayload{
-		Name: c.Name, Version: c.Version, Reason: c.Reason, OK: c.Op != replication.OpTrip,
+		Name: c.Name, Version: c.Version, Reason: c.Reason, OK: c.Op != replication.OpTrip, Actor: c.Actor,
 	})
 }
 

@@ -59,6 +59,8 @@ type Config struct {
 	Store    *state.Store
 	Host     Host    // nil: there are no policies
 	Modules  Modules // nil: policies with modules cannot be opened
+	// Conditions evaluates the conditions of trials; nil: they never hold.
+	Conditions Conditions
 	Clock    clock.Clock
 	Logger   *slog.Logger
 	Registry *prometheus.Registry // nil: metrics are not registered
@@ -88,6 +90,9 @@ type Manager struct {
 	wake    chan struct{} // one slot: Run must look at the state again
 	trips   chan trip
 
+	summaries summaries
+	evaluated map[string]evaluatedTrial // by policy; used by Run only
+
 	stepMu sync.Mutex
 	steps  chan struct{} // closed and replaced at the end of every step
 }
@@ -101,6 +106,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		cfg: c, versions: newVersionTable(),
 		loading: make(chan struct{}, 1), wake: make(chan struct{}, 1), trips: make(chan trip, 16), steps: make(chan struct{}),
+		evaluated: map[string]evaluatedTrial{}, summaries: summaries{byName: map[string]summaryOf{}},
 	}
 	m.history = newDecisionHistory(c.History, c.Logger)
 	m.shadows = newShadows(c.Clock, m.history)

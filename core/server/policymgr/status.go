@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/trial"
 )
 
 // maxStatusDecisions is how many of the newest decisions a status contains.
@@ -21,6 +22,10 @@ type Status struct {
 	// State holds the roles of the versions; nil if none ever had a role.
 	State    *model.PolicyState
 	Versions []*model.PolicyVersion // that are loaded, the newest first
+	// Trial is the trial with blocks in progress, or the last one; nil if there was none.
+	// Summary holds its measures.
+	Trial   *model.PolicyTrial
+	Summary *trial.Summary
 	// Awaited holds, by version ID and server ID, the reason for which a server has not
 	// checked a version.
 	Awaited map[string]map[string]string
@@ -99,6 +104,9 @@ func (m *Manager) status(name string) *Status {
 	st := &Status{
 		Name: name, Builtin: m.active.builtins[name] != nil, State: snap.PolicyState(name), Versions: versionsOf(snap, name),
 		Here: m.activeVersion(name), Shadow: m.shadows.status(name), Refused: map[string]string{},
+	}
+	if st.Trial = snap.PolicyTrial(name); st.Trial != nil {
+		st.Summary = m.summaries.of(st.Trial)
 	}
 	st.Decisions, st.Lost = m.history.recentOf(name, maxStatusDecisions)
 	for _, v := range st.Versions {

@@ -79,6 +79,11 @@ func (m *Manager) checkActivatable(v *model.PolicyVersion) error {
 
 // change writes a change into the log and updates the active set of this server.
 func (m *Manager) change(ctx context.Context, c *replication.ChangePolicy) (uint64, error) {
+	if m.cfg.Store.Snapshot().Meta().Version < actorsFrom {
+		c.Actor = "" // an older release would refuse the entry
+	} else if c.Actor == "" {
+		c.Actor = actorOf(ctx)
+	}
 	result, err := m.apply(ctx, c)
 	if refusal, ok := errors.AsType[*replication.Refusal](err); ok {
 		return 0, apierror.Refused(refusal)
@@ -90,6 +95,9 @@ func (m *Manager) change(ctx context.Context, c *replication.ChangePolicy) (uint
 	m.wakeUp()
 	return result.Index, nil
 }
+
+// actorsFrom is the first cluster version whose entries contain the actor of a change.
+const actorsFrom = 2
 
 // A trip is an active version with an open circuit breaker.
 type trip struct{ name, version, reason string }
@@ -108,18 +116,19 @@ func (m *Manager) trip(ctx context.Context, t trip) {
 	}
 }
 
-// endTrials rolls back, on the leader, versions if their trial has ended. It returns the
-// time until the next trial ends.
+// endTrials advances, on the leader, trials with blocks, and rolls back versions if their
+// trial has ended. It returns the time until it must be called again.
 func (m *Manager) endTrials(ctx context.Context, states []*model.PolicyState) (next time.Duration) {
 	if !m.cfg.Log.IsLeader() {
 		return m.untilNextTrial(states) // this server may lead by then
 	}
 	for _, s := range states {
-		if s.Until == 0 || s.Until > m.cfg.Clock.Now().UnixNano() {
+		t := m.cfg.Store.Snapshot().PolicyTrial(s.Name)
+		if s.Until == 0 || t.Running() && m.advanceTrial(ctx, t) || s.Until > m.cfg.Clock.Now().UnixNano() {
 			continue
 		}
 		m.cfg.Logger.InfoContext(ctx, "policy trial ended", "policy", s.Name, "version", s.Active)
-		_, err := m.change(ctx, &replication.ChangePolicy{Name: s.Name, Op: replication.OpRollback, Until: s.Until})
+		_, err := m.change(ctx, &replication.ChangePolicy{Name: s.Name, Op: replication.OpRollback, Until: s.Until, Actor: model.TrialActor})
 		if err != nil {
 			m.cfg.Logger.WarnContext(ctx, "failed to roll back policy", "policy", s.Name, "err", err)
 		}
@@ -127,7 +136,7 @@ func (m *Manager) endTrials(ctx context.Context, states []*model.PolicyState) (n
 	return m.untilNextTrial(m.cfg.Store.Snapshot().PolicyStates())
 }
 
-// untilNextTrial returns the time until a trial ends, or retryInterval if one has ended
+// untilNextTrial returns the time until a trial or its block ends, or retryInterval if one has ended
 // and was not rolled back; 0: there is none.
 func (m *Manager) untilNextTrial(states []*model.PolicyState) (next time.Duration) {
 	now := m.cfg.Clock.Now().UnixNano()
@@ -136,6 +145,9 @@ func (m *Manager) untilNextTrial(states []*model.PolicyState) (next time.Duratio
 			continue
 		}
 		left := time.Duration(s.Until - now)
+		if t := m.cfg.Store.Snapshot().PolicyTrial(s.Name); t.Running() {
+			left = min(left, time.Duration(t.BlockEnd()-now))
+		}
 		if left <= 0 {
 			left = retryInterval
 		}

@@ -28,7 +28,7 @@ as a separate process, or be linked into cede.`,
 		newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env), newPolicyBenchCmd(env),
 		newPolicyInspectCmd(env), newPolicySignCmd(env), newPolicyVerifyCmd(env),
 		newPolicyLoadCmd(env), newPolicyListCmd(env), newPolicyStatusCmd(env), newPolicyShadowCmd(env), newPolicyFetchCmd(env),
-		newPolicyActivateCmd(env), newPolicyRollbackCmd(env), newPolicyUnloadCmd(env),
+		newPolicyActivateCmd(env), newPolicyTrialCmd(env), newPolicyRollbackCmd(env), newPolicyUnloadCmd(env),
 	)
 	return cmd
 }

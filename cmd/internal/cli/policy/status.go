@@ -144,6 +144,7 @@ func (s policyStatus) page(p cmdutil.Page) {
 	_ = t.Write(p.W, p.Style) // p.W stores the error
 	s.versions(p)
 	s.checks(p)
+	s.trial(p)
 	s.shadowRun(p)
 	s.decisions(p)
 }
@@ -169,6 +170,8 @@ var trialEnds = map[string]string{
 	"replaced":       "ended %s: another version was activated",
 	"out of service": "ended %s: the version was taken out of service",
 	"unloaded":       "ended %s: the version was unloaded",
+	"promoted":       "was promoted %s by its condition",
+	"stopped":        "was stopped %s by its condition",
 }
 
 // lastTrial describes the end of the last trial. It returns "" if another one is in

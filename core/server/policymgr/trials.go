@@ -1,0 +1,204 @@
+package policymgr
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/replication"
+	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/trial"
+)
+
+// Conditions evaluates the conditions of trials. It is safe for concurrent use.
+type Conditions interface {
+	// Check returns the measures that a condition reads, or an error for its author.
+	Check(condition string) (measures []string, err error)
+	// Holds evaluates a condition that Check accepted, and returns the values that it read.
+	Holds(condition string, s *trial.Summary) (holds bool, reason string, err error)
+}
+
+// Limits and defaults of trials.
+const (
+	maxTrial     = 30 * 24 * time.Hour
+	washoutShare = 6 // a block's share that is not measured by default
+)
+
+// A TrialRequest describes a trial in which a version and the active one alternate.
+type TrialRequest struct {
+	For     time.Duration
+	Block   time.Duration
+	Washout time.Duration // 0: a sixth of a block
+	Seed    uint64        // of the random order; 0: derived from the time
+	// StopIf rolls back as soon as it holds, and PromoteIf ends the trial with the version
+	// active. "": never. If both hold, StopIf prevails.
+	StopIf, PromoteIf string
+}
+
+// StartTrial compares a version of a policy with the active one: both decide in alternate
+// blocks of time, in random order, until a condition holds or the time is over. Every
+// required server must have checked the version.
+func (p *Policies) StartTrial(ctx context.Context, name, version string, r TrialRequest) (index uint64, err error) {
+	v, err := p.m.changeableVersion(name, version)
+	if err != nil {
+		return 0, err
+	}
+	if err := p.m.checkActivatable(v); err != nil {
+		return 0, err
+	}
+	plan, err := p.m.trialPlan(&r)
+	if err != nil {
+		return 0, err
+	}
+	return p.m.change(ctx, &replication.ChangePolicy{
+		Name: name, Op: replication.OpTrial, Version: v.ID, Until: p.m.cfg.Clock.Now().Add(r.For).UnixNano(), Trial: plan,
+	})
+}
+
+// trialPlan returns the plan of a trial. It returns an error that lists all problems of
+// the request.
+func (m *Manager) trialPlan(r *TrialRequest) (*model.TrialPlan, error) {
+	if r.Washout == 0 {
+		r.Washout = r.Block / washoutShare
+	}
+	var problems []string
+	reject := func(problem string) { problems = append(problems, problem) }
+	if r.For <= 0 || r.For > maxTrial {
+		reject("For must be positive and at most 30 days")
+	}
+	switch {
+	case int64(r.Block) < model.MinTrialBlock:
+		reject("Block must be at least " + time.Duration(model.MinTrialBlock).String())
+	case 2*r.Block > r.For:
+		reject("For must contain at least two blocks")
+	case int64(r.For/r.Block) > model.MaxTrialBlocks:
+		reject("For must contain at most 1000 blocks")
+	case r.Washout < 0 || r.Washout >= r.Block:
+		reject("Washout must be shorter than Block")
+	}
+	measures := map[string]bool{}
+	for _, c := range [][2]string{{"StopIf", r.StopIf}, {"PromoteIf", r.PromoteIf}} {
+		if c[1] == "" || m.cfg.Conditions == nil {
+			continue
+		}
+		read, err := m.cfg.Conditions.Check(c[1])
+		if err != nil {
+			reject(c[0] + ": " + err.Error())
+		}
+		for _, name := range read {
+			measures[name] = true
+		}
+	}
+	if r.StopIf == "" && r.PromoteIf == "" {
+		reject("StopIf or PromoteIf is required: without a condition, the trial decides nothing")
+	}
+	if len(problems) > 0 {
+		return nil, apierror.New(apierror.CodeInvalid, "invalid trial: %s", strings.Join(problems, "; ")).WithHint("see: cede help policy trial")
+	}
+	seed := r.Seed
+	if seed == 0 {
+		seed = uint64(m.cfg.Clock.Now().UnixNano())
+	}
+	return &model.TrialPlan{
+		Block: int64(r.Block), Washout: int64(r.Washout), Seed: seed, StopIf: r.StopIf, PromoteIf: r.PromoteIf, Measures: int32(len(measures)),
+	}, nil
+}
+
+// advanceTrial ends, on the leader, the block of a trial if its time is over, or the trial
+// if a condition holds. It reports whether it wrote an entry.
+func (m *Manager) advanceTrial(ctx context.Context, t *model.PolicyTrial) bool {
+	change := m.verdict(ctx, t)
+	if change == nil {
+		if t.BlockEnd() > m.cfg.Clock.Now().UnixNano() || len(t.Blocks) >= model.MaxTrialBlocks {
+			return false
+		}
+		change = &replication.ChangePolicy{Op: replication.OpBlock, Until: t.BlockEnd()}
+	}
+	change.Name, change.Actor = t.Name, model.TrialActor
+	if _, err := m.change(ctx, change); err != nil {
+		m.cfg.Logger.WarnContext(ctx, "failed to advance policy trial", "policy", t.Name, "err", err)
+		return false
+	}
+	return true
+}
+
+// verdict returns the change that the conditions of a trial require, or nil if none of
+// them holds. It depends on the state alone, so every leader comes to the same verdict.
+// Conditions are evaluated once per pair of blocks.
+func (m *Manager) verdict(ctx context.Context, t *model.PolicyTrial) *replication.ChangePolicy {
+	evaluated := evaluatedTrial{t.Start, len(t.Blocks)}
+	if len(t.Blocks) == 0 || len(t.Blocks)%2 == 1 || m.evaluated[t.Name] == evaluated || m.cfg.Conditions == nil {
+		return nil
+	}
+	summary := m.summaries.of(t)
+	for _, c := range []struct {
+		condition string
+		change    replication.ChangePolicy
+	}{
+		{t.Plan.StopIf, replication.ChangePolicy{Op: replication.OpRollback, Until: t.Until}},
+		{t.Plan.PromoteIf, replication.ChangePolicy{Op: replication.OpActivate, Version: t.Candidate}},
+	} {
+		if c.condition == "" {
+			continue
+		}
+		holds, reason, err := m.cfg.Conditions.Holds(c.condition, summary)
+		if err != nil {
+			m.cfg.Logger.WarnContext(ctx, "failed to evaluate condition of policy trial", "policy", t.Name, "condition", c.condition, "err", err)
+		}
+		if holds {
+			m.cfg.Logger.InfoContext(ctx, "policy trial decided", "policy", t.Name, "version", t.Candidate, "change", c.change.Op.String(), "reason", reason)
+			c.change.Reason = reason
+			return &c.change
+		}
+	}
+	m.evaluated[t.Name] = evaluated
+	return nil
+}
+
+// evaluatedTrial identifies the newest pair of blocks of a trial whose conditions were
+// evaluated.
+type evaluatedTrial struct {
+	start  int64
+	blocks int
+}
+
+// summaries holds the summary of the newest trial of each policy: it costs some
+// milliseconds, and changes at the end of a pair of blocks only.
+type summaries struct {
+	mu     sync.Mutex
+	byName map[string]summaryOf
+}
+
+type summaryOf struct {
+	blocks  evaluatedTrial
+	summary *trial.Summary
+}
+
+// of returns the summary of a trial. It is shared and read-only.
+func (s *summaries) of(t *model.PolicyTrial) *trial.Summary {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	blocks := evaluatedTrial{t.Start, len(t.Blocks)}
+	held, ok := s.byName[t.Name]
+	if !ok || held.blocks != blocks {
+		held = summaryOf{blocks, trial.Summarize(t)}
+		s.byName[t.Name] = held
+	}
+	return held.summary
+}
+
+type actorKey struct{}
+
+// WithActor returns a context in which changes of policies are recorded as those of an
+// actor: the accessor of a token.
+func WithActor(ctx context.Context, accessor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, accessor)
+}
+
+// actorOf returns the actor of a context; "" if it has none.
+func actorOf(ctx context.Context) string {
+	actor, _ := ctx.Value(actorKey{}).(string)
+	return actor
+}
