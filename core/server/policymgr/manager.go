@@ -61,10 +61,10 @@ type Config struct {
 	Modules  Modules // nil: policies with modules cannot be opened
 	// Conditions evaluates the conditions of trials; nil: they never hold.
 	Conditions Conditions
-	Clock    clock.Clock
-	Logger   *slog.Logger
-	Registry *prometheus.Registry // nil: metrics are not registered
-	History  History              // nil: decisions are held in memory only
+	Clock      clock.Clock
+	Logger     *slog.Logger
+	Registry   *prometheus.Registry // nil: metrics are not registered
+	History    History              // nil: decisions are held in memory only
 
 	// Voters returns the IDs of the servers that must check a version before it may be
 	// activated; nil: this server alone.
