@@ -130,7 +130,7 @@ func (w *fixture) startServer() {
 			}
 			w.node = m.Node
 			w.server, err = server.New(server.Config{
-				ID: m.ID, Log: m.Node, Applied: m.Applied, Store: m.Store, Modules: m.Modules, Policies: host, Workers: 2,
+				ID: m.ID, Log: m.Node, Applied: m.Applied, Store: m.Store, PolicySupport: server.PolicySupport{Modules: m.Modules}, Policies: host, Workers: 2,
 				HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour, UpdateWindow: time.Millisecond,
 			})
 			return w.server, err

@@ -119,3 +119,113 @@ func ShortVersion(id string) string {
 
 // TrialActor is the actor of verdicts: the trial itself decides by its conditions.
 const TrialActor = "trial"
+
+// Limits of trials with blocks.
+const (
+	// MaxTrialBlocks bounds the blocks of a trial, which are part of the state.
+	MaxTrialBlocks = 1000
+	// MinTrialBlock is the shortest block in nanoseconds.
+	MinTrialBlock = int64(60 * 1e9)
+)
+
+// A TrialPlan describes a trial in which the active version and a candidate decide in
+// alternate blocks of time. Blocks form pairs: each version decides in one block of a
+// pair, in an order that the seed determines.
+type TrialPlan struct {
+	Block   int64 // nanoseconds
+	Washout int64 // nanoseconds at the start of a block that are not measured
+	Seed    uint64
+	// StopIf and PromoteIf are conditions on the measures; "" never holds.
+	StopIf, PromoteIf string
+	// Measures is the number of measures that the conditions read. They share the error
+	// rate of the trial.
+	Measures int32
+}
+
+// CandidateDecides reports whether the candidate decides in a block, counted from 0.
+func (p *TrialPlan) CandidateDecides(block int) bool {
+	// splitmix64: the bits of consecutive pairs are independent.
+	x := p.Seed + uint64(block/2+1)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	first := (x^x>>31)>>63 == 1
+	return first == (block%2 == 0)
+}
+
+// A PolicyTrial is a trial with blocks, in progress or the last one of its policy.
+type PolicyTrial struct {
+	Name                string // of the policy
+	Baseline, Candidate string // version IDs; the baseline was active before
+	Plan                TrialPlan
+	Start, Until        int64  // Unix nanoseconds
+	Actor               string // that started it
+	// Blocks are complete, the oldest first. The slice is shared and read-only.
+	Blocks []TrialBlock
+	// Current is the block in progress; the last one if the trial has ended.
+	Current TrialBlock
+	// End is the zero value while the trial runs.
+	End Trial
+
+	ModifyIndex uint64
+}
+
+// A TrialBlock is a period in which one version decides, with its sums.
+type TrialBlock struct {
+	Start     int64 // Unix nanoseconds
+	Candidate bool  // the candidate decides; otherwise the baseline
+	Sums      PolicySums
+}
+
+// PolicySums are sums over the committed plans of the jobs of one policy.
+type PolicySums struct {
+	Placed           int64 // allocations
+	Waited           int64 // nanoseconds from the evaluation to its placement, summed over placements
+	Victims          int64
+	LostWork         int64 // nanoseconds of victims since their start or checkpoint
+	LostCPU          int64 // millicore-seconds
+	LostMemory       int64 // MiB-seconds
+	BudgetViolations int64 // victims that overran a disruption budget
+	HighestPriority  int32 // of the victims; 0 if there are none
+}
+
+// Running reports whether the trial is in progress.
+func (t *PolicyTrial) Running() bool { return t != nil && t.End.Ended == "" }
+
+// BlockEnd returns the end of the current block in Unix nanoseconds.
+func (t *PolicyTrial) BlockEnd() int64 { return t.Current.Start + t.Plan.Block }
+
+// Measures reports whether the current block is measured at a time in Unix nanoseconds:
+// after its washout, and before its end.
+func (t *PolicyTrial) Measures(now int64) bool {
+	return t.Running() && now >= t.Current.Start+t.Plan.Washout && now < t.BlockEnd()
+}
+
+// Decides returns the version that decides in the current block, and the other one.
+func (t *PolicyTrial) Decides() (active, other string) {
+	if t.Current.Candidate {
+		return t.Candidate, t.Baseline
+	}
+	return t.Baseline, t.Candidate
+}
+
+// Concerns reports whether the version takes part in the trial.
+func (t *PolicyTrial) Concerns(version string) bool {
+	return version == t.Baseline || version == t.Candidate
+}
+
+// AddVictim adds a victim at a time in Unix nanoseconds.
+func (s *PolicySums) AddVictim(a *Allocation, now int64, violates bool) {
+	lost := a.Group.LostWork(a.Age(now))
+	s.Victims++
+	s.LostWork += lost
+	const millisecond, perSecond = 1e6, 1e3
+	for d, sum := range map[int]*int64{CPU: &s.LostCPU, Memory: &s.LostMemory} {
+		if d < len(a.Group.Ask.Vec) {
+			*sum += lost / millisecond * a.Group.Ask.Vec[d] / perSecond
+		}
+	}
+	if violates {
+		s.BudgetViolations++
+	}
+	s.HighestPriority = max(s.HighestPriority, a.Job.Priority)
+}

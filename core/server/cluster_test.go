@@ -323,7 +323,7 @@ func (s *simServer) newServer() (*Server, error) {
 	r.node = m.Node
 	var err error
 	r.server, err = New(Config{
-		ID: s.id, Log: r.node, Applied: m.Applied, Store: m.Store, Policies: simHost{s.release}, Modules: simModules{s.disk}, Workers: 2, Clock: s.clock,
+		ID: s.id, Log: r.node, Applied: m.Applied, Store: m.Store, Policies: simHost{s.release}, PolicySupport: PolicySupport{Modules: simModules{s.disk}}, Workers: 2, Clock: s.clock,
 		Membership: simGossip{r}, Peers: simPeers{r}, Raft: r.node.Raft(), Expect: simVotes, NewID: s.newID, Random: s.random,
 		Versions: s.release, Pool: s.c.size.voters.poolTiming(), HeartbeatTTL: s.c.size.ttl, HeartbeatGrace: s.c.size.ttl, FailoverGrace: 3 * s.c.size.ttl,
 		Logger: slog.New(slog.NewTextHandler(s.c.output(), nil)).With("server", s.id),

@@ -80,6 +80,13 @@ type Keys struct {
 	Decision ed25519.PrivateKey // signs certificates of decisions; nil: there are none
 }
 
+// PolicySupport holds the services for policies besides their host.
+type PolicySupport struct {
+	Modules policymgr.Modules // modules of policies on this server; nil: none
+	// Conditions evaluates the conditions of trials; nil: they never hold.
+	Conditions policymgr.Conditions
+}
+
 // Config configures a Server. ID, Log and Store are required. A zero value elsewhere means
 // the default.
 type Config struct {
@@ -88,12 +95,10 @@ type Config struct {
 	Log      Log
 	Applied  Applied // New attaches the server to it; nil: the caller calls Server.Observe
 	Store    *state.Store
-	Policies policymgr.Host    // nil: there are no policies
-	Modules  policymgr.Modules // modules of policies on this server; nil: none
-	// Conditions evaluates the conditions of trials of policies; nil: they never hold.
-	Conditions policymgr.Conditions
-	Voters     func() []string   // IDs of the servers that vote; nil: those of Raft, or this server alone
-	History    eventsink.History // nil: decisions are held as long as events
+	Policies policymgr.Host // nil: there are no policies
+	PolicySupport
+	Voters  func() []string   // IDs of the servers that vote; nil: those of Raft, or this server alone
+	History eventsink.History // nil: decisions are held as long as events
 
 	// Membership is the pool that this server belongs to; nil: it is the only server.
 	// Otherwise Peers and Raft are required.

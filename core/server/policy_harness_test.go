@@ -198,7 +198,7 @@ func (c *testServer) assemble() (*server.Server, error) {
 		Names: []string{policy.DefaultName},
 	}
 	config := server.Config{
-		ID: c.member.ID, Log: c.log, Applied: c.member.Applied, Store: c.member.Store, Modules: c.member.Modules, Registry: c.registry,
+		ID: c.member.ID, Log: c.log, Applied: c.member.Applied, Store: c.member.Store, PolicySupport: server.PolicySupport{Modules: c.member.Modules}, Registry: c.registry,
 		Workers: 2, HeartbeatTTL: time.Hour, HeartbeatGrace: time.Hour,
 	}
 	for _, f := range c.change {

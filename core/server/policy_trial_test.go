@@ -36,7 +36,7 @@ func (p lostWorkPolicy) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) 
 	return nil
 }
 
-// Describe returns the version whose digest is the name of the request's builtin policy.
+// Describe returns a version with the name of the request's builtin policy as its digest.
 func (lostWorkHost) Describe(_ context.Context, r policy.LoadRequest) (*model.PolicyVersion, error) {
 	v, err := openLostWork("sha256:" + r.Builtin)
 	if err != nil {

@@ -83,7 +83,8 @@ func (s *serverComponents) start(ctx context.Context, c *config.Config, process 
 	watch := selfwatch.New(s.env.log, watchedElection(c), s.writable)
 	conf := server.Config{
 		ID:  s.id,
-		Log: s.log, Applied: applied, Store: s.state, Policies: host, Modules: s.store.Blobs(), History: s.store.History(), Conditions: condition.Trials{},
+		Log: s.log, Applied: applied, Store: s.state, Policies: host, History: s.store.History(),
+		PolicySupport: server.PolicySupport{Modules: s.store.Blobs(), Conditions: condition.Trials{}},
 		Workers:      workerCount(c),
 		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: gc.Retention{

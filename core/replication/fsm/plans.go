@@ -17,7 +17,7 @@ func (a *applier) applyPlans(c *replication.ApplyPlans) *replication.Refusal {
 	}
 	a.resolve(c.Batch, nil)
 	a.recordFreed(c.Batch)
-	evals, dropped := a.applyMeasured(c.Batch)
+	evals, dropped := applyMeasured(a.txn, a.now, c.Batch)
 	a.addEvals(evals)
 	a.result.Dropped = dropped
 	return nil
@@ -36,7 +36,7 @@ func (a *applier) applyAllOrNone(b *apply.Batch, registered *model.Job) *replica
 		}
 	}
 	a.recordFreed(b)
-	evals, dropped := a.applyMeasured(b)
+	evals, dropped := applyMeasured(a.txn, a.now, b)
 	if len(dropped) > 0 {
 		return replication.Refuse(replication.CodeConflict, "plan is out of date: a node of its placements is ineligible")
 	}

@@ -227,27 +227,16 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 	case replication.OpUnload:
 		return a.unload(s, c)
 	case replication.OpTrial, replication.OpBlock:
-		refusal = a.changeBlocks(s, c)
+		refusal = changeBlocks(a.txn, a.now, s, c)
 	default:
 		refusal = replication.Refuse(replication.CodeInvalid, "unknown policy operation %d", c.Op)
 	}
 	if refusal == nil {
 		a.recordTrialEnd(&was, s, c)
-		a.endTrial(s)
+		endTrial(a.txn, s)
 		storePolicyState(a.txn.PolicyWriter(), s)
 	}
 	return refusal
-}
-
-// changeBlocks starts a trial with blocks, or its next block.
-func (a *applier) changeBlocks(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	switch {
-	case a.txn.Meta().Version < trialsFrom:
-		return replication.Refuse(replication.CodeConflict, "trials with blocks require version %d of the cluster", trialsFrom)
-	case c.Op == replication.OpTrial:
-		return a.startTrial(s, c)
-	}
-	return a.nextBlock(s, c)
 }
 
 // trialsFrom is the first cluster version that records how the last trial of a
@@ -429,7 +418,7 @@ func (a *applier) unload(s *model.PolicyState, c *replication.ChangePolicy) *rep
 			s.Until = 0
 		}
 		a.recordTrialEnd(&was, s, c)
-		a.endTrial(s)
+		endTrial(a.txn, s)
 		storePolicyState(a.txn.PolicyWriter(), s)
 	}
 	a.deleteVersion(v)

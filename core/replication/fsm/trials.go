@@ -11,14 +11,14 @@ import (
 
 // startTrial starts a trial with blocks: the active version is the baseline, and the
 // first block begins with this entry. Both versions must be usable.
-func (a *applier) startTrial(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	if r := checkUsable(&a.txn.View, s, c); r != nil {
+func startTrial(txn *state.Txn, now int64, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	if r := checkUsable(&txn.View, s, c); r != nil {
 		return r
 	}
 	switch p := c.Trial; {
 	case p == nil || p.Block < model.MinTrialBlock || p.Washout < 0 || p.Washout >= p.Block:
 		return replication.Refuse(replication.CodeInvalid, "trial of policy %s: blocks of at least %d ns that are longer than their washout are required", c.Name, model.MinTrialBlock)
-	case c.Until <= a.now || (c.Until-a.now)/p.Block > model.MaxTrialBlocks:
+	case c.Until <= now || (c.Until-now)/p.Block > model.MaxTrialBlocks:
 		return replication.Refuse(replication.CodeInvalid, "trial of policy %s: at least one block and at most %d are required", c.Name, model.MaxTrialBlocks)
 	case s.Active == "":
 		return replication.Refuse(replication.CodeConflict, "policy %s has no active version to compare with", c.Name)
@@ -30,13 +30,24 @@ func (a *applier) startTrial(s *model.PolicyState, c *replication.ChangePolicy) 
 		return replication.Refuse(replication.CodeConflict, "policy %s has a shadow run, and a trial uses the shadow for the other version", c.Name)
 	}
 	t := &model.PolicyTrial{
-		Name: c.Name, Baseline: s.Active, Candidate: c.Version, Plan: *c.Trial, Start: a.now, Until: c.Until, Actor: c.Actor,
-		Current: model.TrialBlock{Start: a.now, Candidate: c.Trial.CandidateDecides(0)},
+		Name: c.Name, Baseline: s.Active, Candidate: c.Version, Plan: *c.Trial, Start: now, Until: c.Until, Actor: c.Actor,
+		Current: model.TrialBlock{Start: now, Candidate: c.Trial.CandidateDecides(0)},
 	}
 	s.Until = c.Until
 	setArms(s, t)
-	a.txn.PolicyWriter().UpsertTrial(t)
+	txn.PolicyWriter().UpsertTrial(t)
 	return nil
+}
+
+// changeBlocks starts a trial with blocks, or its next block.
+func changeBlocks(txn *state.Txn, now int64, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	switch {
+	case txn.Meta().Version < trialsFrom:
+		return replication.Refuse(replication.CodeConflict, "trials with blocks require version %d of the cluster", trialsFrom)
+	case c.Op == replication.OpTrial:
+		return startTrial(txn, now, s, c)
+	}
+	return nextBlock(txn, now, s, c)
 }
 
 // setArms gives the version of the current block the active role. The other one is its
@@ -50,8 +61,8 @@ func setArms(s *model.PolicyState, t *model.PolicyTrial) {
 // command identifies it, so that two leaders do not end two blocks. The block starts with
 // this entry: if no server led for some time, the block before it was longer, but is
 // measured until its planned end only.
-func (a *applier) nextBlock(s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	t := a.txn.PolicyTrial(c.Name)
+func nextBlock(txn *state.Txn, now int64, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	t := txn.PolicyTrial(c.Name)
 	switch {
 	case !t.Running() || t.BlockEnd() != c.Until:
 		return replication.Refuse(replication.CodeConflict, "the block of the trial of policy %s has ended", c.Name)
@@ -60,9 +71,9 @@ func (a *applier) nextBlock(s *model.PolicyState, c *replication.ChangePolicy) *
 	}
 	next := *t
 	next.Blocks = append(slices.Clip(t.Blocks), t.Current)
-	next.Current = model.TrialBlock{Start: a.now, Candidate: t.Plan.CandidateDecides(len(next.Blocks))}
+	next.Current = model.TrialBlock{Start: now, Candidate: t.Plan.CandidateDecides(len(next.Blocks))}
 	setArms(s, &next)
-	a.txn.PolicyWriter().UpsertTrial(&next)
+	txn.PolicyWriter().UpsertTrial(&next)
 	return nil
 }
 
@@ -92,8 +103,8 @@ func restoreRoles(t *model.PolicyTrial, s *model.PolicyState, op replication.Pol
 
 // endTrial ends the trial of a policy if an operation ended it: it was decided, replaced,
 // or one of its versions is gone.
-func (a *applier) endTrial(s *model.PolicyState) {
-	t := a.txn.PolicyTrial(s.Name)
+func endTrial(txn *state.Txn, s *model.PolicyState) {
+	t := txn.PolicyTrial(s.Name)
 	if !t.Running() || s.Until != 0 {
 		return
 	}
@@ -102,7 +113,7 @@ func (a *applier) endTrial(s *model.PolicyState) {
 	if t.Concerns(s.Shadow) {
 		s.Shadow = ""
 	}
-	a.txn.PolicyWriter().UpsertTrial(&next)
+	txn.PolicyWriter().UpsertTrial(&next)
 }
 
 // A trialVictim is an allocation that a plan may evict, under a policy with a trial.
@@ -113,11 +124,11 @@ type trialVictim struct {
 	violates bool   // a disruption budget
 }
 
-// measured returns the policies whose trials measure this entry. It is empty on nearly
+// measuredPolicies returns the policies whose trials measure this entry. It is empty on nearly
 // all clusters.
-func (a *applier) measured() (names []string) {
-	for _, t := range a.txn.PolicyTrials() {
-		if t.Measures(a.now) {
+func measuredPolicies(txn *state.Txn, now int64) (names []string) {
+	for _, t := range txn.PolicyTrials() {
+		if t.Measures(now) {
 			names = append(names, t.Name)
 		}
 	}
@@ -125,18 +136,18 @@ func (a *applier) measured() (names []string) {
 }
 
 // trialVictims returns the victims of a batch under the policies, before it is applied.
-func (a *applier) trialVictims(b *apply.Batch, policies []string) (list []trialVictim) {
+func trialVictims(txn *state.Txn, now int64, b *apply.Batch, policies []string) (list []trialVictim) {
 	charged := map[int32]int{}
 	for p := range b.Plans {
 		plan := b.Plans[p].Plan
-		policy := a.txn.Config().PolicyOf(a.txn.Job(plan.Job))
+		policy := txn.Config().PolicyOf(txn.Job(plan.Job))
 		if !slices.Contains(policies, policy) {
 			continue
 		}
 		for _, i := range b.Plans[p].Groups {
 			for _, e := range plan.Groups[i].Evictions {
-				if victim := a.txn.Alloc(e.AllocID); victim != nil && victim.Live() {
-					list = append(list, trialVictim{policy, victim, e.By, overruns(&a.txn.View, victim, a.now, charged)})
+				if victim := txn.Alloc(e.AllocID); victim != nil && victim.Live() {
+					list = append(list, trialVictim{policy, victim, e.By, overruns(&txn.View, victim, now, charged)})
 				}
 			}
 		}
@@ -157,35 +168,34 @@ func overruns(v *state.View, victim *model.Allocation, now int64, charged map[in
 }
 
 // applyMeasured applies a batch, and adds its effects to the trials in progress.
-func (a *applier) applyMeasured(b *apply.Batch) ([]*model.Evaluation, []apply.DroppedGroup) {
-	policies := a.measured()
+func applyMeasured(txn *state.Txn, now int64, b *apply.Batch) ([]*model.Evaluation, []apply.DroppedGroup) {
+	policies := measuredPolicies(txn, now)
 	if len(policies) == 0 {
-		return b.Apply(a.txn)
+		return b.Apply(txn)
 	}
-	victims := a.trialVictims(b, policies)
-	evals, dropped := b.Apply(a.txn)
-	policyWriter := a.txn.PolicyWriter()
+	victims := trialVictims(txn, now, b, policies)
+	evals, dropped := b.Apply(txn)
 	for _, v := range victims {
 		// An eviction takes effect unless its commit group was dropped.
-		if now := a.txn.Alloc(v.alloc.ID); now != nil && now.Desired == model.DesiredEvict && now.PreemptedBy == v.by {
-			policyWriter.AddToTrial(v.policy, func(s *model.PolicySums) { s.AddVictim(v.alloc, a.now, v.violates) })
+		if after := txn.Alloc(v.alloc.ID); after != nil && after.Desired == model.DesiredEvict && after.PreemptedBy == v.by {
+			txn.PolicyWriter().AddToTrial(v.policy, func(s *model.PolicySums) { s.AddVictim(v.alloc, now, v.violates) })
 		}
 	}
 	for p := range b.Plans {
 		plan := b.Plans[p].Plan
-		if policy := a.txn.Config().PolicyOf(a.txn.Job(plan.Job)); slices.Contains(policies, policy) {
-			a.addPlacements(policy, &b.Plans[p])
+		if policy := txn.Config().PolicyOf(txn.Job(plan.Job)); slices.Contains(policies, policy) {
+			addPlacements(txn, now, policy, &b.Plans[p])
 		}
 	}
 	return evals, dropped
 }
 
 // addPlacements adds the placements of a plan that took effect to a trial.
-func (a *applier) addPlacements(policy string, p *apply.BatchPlan) {
+func addPlacements(txn *state.Txn, now int64, policy string, p *apply.BatchPlan) {
 	placed := int64(0)
 	for _, i := range p.Groups {
 		for _, alloc := range p.Plan.Groups[i].Placements {
-			if stored := a.txn.Alloc(alloc.ID); stored != nil && stored.CreateIndex == a.txn.Index() {
+			if stored := txn.Alloc(alloc.ID); stored != nil && stored.CreateIndex == txn.Index() {
 				placed++
 			}
 		}
@@ -194,10 +204,10 @@ func (a *applier) addPlacements(policy string, p *apply.BatchPlan) {
 		return
 	}
 	waited := int64(0)
-	if e := a.txn.Eval(p.Plan.EvalID); e != nil {
-		waited = max(0, a.now-e.CreateTime)
+	if e := txn.Eval(p.Plan.EvalID); e != nil {
+		waited = max(0, now-e.CreateTime)
 	}
-	a.txn.PolicyWriter().AddToTrial(policy, func(s *model.PolicySums) {
+	txn.PolicyWriter().AddToTrial(policy, func(s *model.PolicySums) {
 		s.Placed += placed
 		s.Waited += placed * waited
 	})

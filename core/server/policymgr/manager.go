@@ -84,14 +84,12 @@ type Manager struct {
 	active   *activeSet
 	history  *decisionHistory
 	shadows  *shadows
+	trials   *trials
 	metrics  *metrics
 
 	loading chan struct{} // one slot: held during a load
 	wake    chan struct{} // one slot: Run must look at the state again
 	trips   chan trip
-
-	summaries summaries
-	evaluated map[string]evaluatedTrial // by policy; used by Run only
 
 	stepMu sync.Mutex
 	steps  chan struct{} // closed and replaced at the end of every step
@@ -106,9 +104,9 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		cfg: c, versions: newVersionTable(),
 		loading: make(chan struct{}, 1), wake: make(chan struct{}, 1), trips: make(chan trip, 16), steps: make(chan struct{}),
-		evaluated: map[string]evaluatedTrial{}, summaries: summaries{byName: map[string]summaryOf{}},
 	}
 	m.history = newDecisionHistory(c.History, c.Logger)
+	m.trials = newTrials(c.Conditions, c.Logger)
 	m.shadows = newShadows(c.Clock, m.history)
 	var builtins []*policy.Version
 	if c.Host != nil {

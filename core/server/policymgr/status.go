@@ -106,7 +106,7 @@ func (m *Manager) status(name string) *Status {
 		Here: m.activeVersion(name), Shadow: m.shadows.status(name), Refused: map[string]string{},
 	}
 	if st.Trial = snap.PolicyTrial(name); st.Trial != nil {
-		st.Summary = m.summaries.of(st.Trial)
+		st.Summary = m.trials.summaries.of(st.Trial)
 	}
 	st.Decisions, st.Lost = m.history.recentOf(name, maxStatusDecisions)
 	for _, v := range st.Versions {

@@ -96,7 +96,7 @@ func (m *Manager) change(ctx context.Context, c *replication.ChangePolicy) (uint
 	return result.Index, nil
 }
 
-// actorsFrom is the first cluster version whose entries contain the actor of a change.
+// actorsFrom is the first cluster version with actors in its entries.
 const actorsFrom = 2
 
 // A trip is an active version with an open circuit breaker.
@@ -123,14 +123,18 @@ func (m *Manager) endTrials(ctx context.Context, states []*model.PolicyState) (n
 		return m.untilNextTrial(states) // this server may lead by then
 	}
 	for _, s := range states {
-		t := m.cfg.Store.Snapshot().PolicyTrial(s.Name)
-		if s.Until == 0 || t.Running() && m.advanceTrial(ctx, t) || s.Until > m.cfg.Clock.Now().UnixNano() {
+		now := m.cfg.Clock.Now().UnixNano()
+		change := m.trials.next(ctx, m.cfg.Store.Snapshot().PolicyTrial(s.Name), now)
+		if change == nil && s.Until != 0 && s.Until <= now {
+			m.cfg.Logger.InfoContext(ctx, "policy trial ended", "policy", s.Name, "version", s.Active)
+			change = &replication.ChangePolicy{Op: replication.OpRollback, Until: s.Until}
+		}
+		if change == nil {
 			continue
 		}
-		m.cfg.Logger.InfoContext(ctx, "policy trial ended", "policy", s.Name, "version", s.Active)
-		_, err := m.change(ctx, &replication.ChangePolicy{Name: s.Name, Op: replication.OpRollback, Until: s.Until, Actor: model.TrialActor})
-		if err != nil {
-			m.cfg.Logger.WarnContext(ctx, "failed to roll back policy", "policy", s.Name, "err", err)
+		change.Name, change.Actor = s.Name, model.TrialActor
+		if _, err := m.change(ctx, change); err != nil {
+			m.cfg.Logger.WarnContext(ctx, "failed to end policy trial or block", "policy", s.Name, "err", err)
 		}
 	}
 	return m.untilNextTrial(m.cfg.Store.Snapshot().PolicyStates())

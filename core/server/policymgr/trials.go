@@ -2,6 +2,7 @@ package policymgr
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -48,7 +49,7 @@ func (p *Policies) StartTrial(ctx context.Context, name, version string, r Trial
 	if err := p.m.checkActivatable(v); err != nil {
 		return 0, err
 	}
-	plan, err := p.m.trialPlan(&r)
+	plan, err := p.m.trials.plan(&r, p.m.cfg.Clock.Now().UnixNano())
 	if err != nil {
 		return 0, err
 	}
@@ -57,9 +58,22 @@ func (p *Policies) StartTrial(ctx context.Context, name, version string, r Trial
 	})
 }
 
-// trialPlan returns the plan of a trial. It returns an error that lists all problems of
-// the request.
-func (m *Manager) trialPlan(r *TrialRequest) (*model.TrialPlan, error) {
+// trials evaluates trials with blocks. plan and summaries are safe for concurrent use;
+// next is called by Manager.Run only.
+type trials struct {
+	conditions Conditions // nil: they never hold
+	logger     *slog.Logger
+	summaries  summaries
+	evaluated  map[string]evaluatedTrial // by policy
+}
+
+func newTrials(c Conditions, logger *slog.Logger) *trials {
+	return &trials{c, logger, summaries{byName: map[string]summaryOf{}}, map[string]evaluatedTrial{}}
+}
+
+// plan returns the plan of a trial that starts now, in Unix nanoseconds. It returns an
+// error that lists all problems of the request.
+func (x *trials) plan(r *TrialRequest, now int64) (*model.TrialPlan, error) {
 	if r.Washout == 0 {
 		r.Washout = r.Block / washoutShare
 	}
@@ -80,10 +94,10 @@ func (m *Manager) trialPlan(r *TrialRequest) (*model.TrialPlan, error) {
 	}
 	measures := map[string]bool{}
 	for _, c := range [][2]string{{"StopIf", r.StopIf}, {"PromoteIf", r.PromoteIf}} {
-		if c[1] == "" || m.cfg.Conditions == nil {
+		if c[1] == "" || x.conditions == nil {
 			continue
 		}
-		read, err := m.cfg.Conditions.Check(c[1])
+		read, err := x.conditions.Check(c[1])
 		if err != nil {
 			reject(c[0] + ": " + err.Error())
 		}
@@ -99,40 +113,35 @@ func (m *Manager) trialPlan(r *TrialRequest) (*model.TrialPlan, error) {
 	}
 	seed := r.Seed
 	if seed == 0 {
-		seed = uint64(m.cfg.Clock.Now().UnixNano())
+		seed = uint64(now)
 	}
 	return &model.TrialPlan{
 		Block: int64(r.Block), Washout: int64(r.Washout), Seed: seed, StopIf: r.StopIf, PromoteIf: r.PromoteIf, Measures: int32(len(measures)),
 	}, nil
 }
 
-// advanceTrial ends, on the leader, the block of a trial if its time is over, or the trial
-// if a condition holds. It reports whether it wrote an entry.
-func (m *Manager) advanceTrial(ctx context.Context, t *model.PolicyTrial) bool {
-	change := m.verdict(ctx, t)
-	if change == nil {
-		if t.BlockEnd() > m.cfg.Clock.Now().UnixNano() || len(t.Blocks) >= model.MaxTrialBlocks {
-			return false
-		}
+// next returns the change by which the leader ends a trial whose condition holds, or a
+// block whose time is over; nil if neither is due at a time in Unix nanoseconds.
+func (x *trials) next(ctx context.Context, t *model.PolicyTrial, now int64) *replication.ChangePolicy {
+	if !t.Running() {
+		return nil
+	}
+	change := x.verdict(ctx, t)
+	if change == nil && t.BlockEnd() <= now && len(t.Blocks) < model.MaxTrialBlocks {
 		change = &replication.ChangePolicy{Op: replication.OpBlock, Until: t.BlockEnd()}
 	}
-	change.Name, change.Actor = t.Name, model.TrialActor
-	if _, err := m.change(ctx, change); err != nil {
-		m.cfg.Logger.WarnContext(ctx, "failed to advance policy trial", "policy", t.Name, "err", err)
-		return false
-	}
-	return true
+	return change
 }
 
 // verdict returns the change that the conditions of a trial require, or nil if none of
 // them holds. It depends on the state alone, so every leader comes to the same verdict.
 // Conditions are evaluated once per pair of blocks.
-func (m *Manager) verdict(ctx context.Context, t *model.PolicyTrial) *replication.ChangePolicy {
+func (x *trials) verdict(ctx context.Context, t *model.PolicyTrial) *replication.ChangePolicy {
 	evaluated := evaluatedTrial{t.Start, len(t.Blocks)}
-	if len(t.Blocks) == 0 || len(t.Blocks)%2 == 1 || m.evaluated[t.Name] == evaluated || m.cfg.Conditions == nil {
+	if len(t.Blocks) == 0 || len(t.Blocks)%2 == 1 || x.evaluated[t.Name] == evaluated || x.conditions == nil {
 		return nil
 	}
-	summary := m.summaries.of(t)
+	summary := x.summaries.of(t)
 	for _, c := range []struct {
 		condition string
 		change    replication.ChangePolicy
@@ -143,22 +152,21 @@ func (m *Manager) verdict(ctx context.Context, t *model.PolicyTrial) *replicatio
 		if c.condition == "" {
 			continue
 		}
-		holds, reason, err := m.cfg.Conditions.Holds(c.condition, summary)
+		holds, reason, err := x.conditions.Holds(c.condition, summary)
 		if err != nil {
-			m.cfg.Logger.WarnContext(ctx, "failed to evaluate condition of policy trial", "policy", t.Name, "condition", c.condition, "err", err)
+			x.logger.WarnContext(ctx, "failed to evaluate condition of policy trial", "policy", t.Name, "condition", c.condition, "err", err)
 		}
 		if holds {
-			m.cfg.Logger.InfoContext(ctx, "policy trial decided", "policy", t.Name, "version", t.Candidate, "change", c.change.Op.String(), "reason", reason)
+			x.logger.InfoContext(ctx, "policy trial decided", "policy", t.Name, "version", t.Candidate, "change", c.change.Op.String(), "reason", reason)
 			c.change.Reason = reason
 			return &c.change
 		}
 	}
-	m.evaluated[t.Name] = evaluated
+	x.evaluated[t.Name] = evaluated
 	return nil
 }
 
-// evaluatedTrial identifies the newest pair of blocks of a trial whose conditions were
-// evaluated.
+// evaluatedTrial identifies the newest pair of blocks of a trial.
 type evaluatedTrial struct {
 	start  int64
 	blocks int
