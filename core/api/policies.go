@@ -385,11 +385,22 @@ func policyOf(s *policymgr.Status) *client.PolicyStatus {
 		out.Decisions = append(out.Decisions, decisionOf(d))
 	}
 	out.ShadowRun = shadowOf(s.Shadow)
+	for _, v := range s.Versions {
+		if v.ID == out.Shadow && v.Shadow.Compared > 0 {
+			out.Sums = &client.PolicyShadowSums{Version: v.ID, Compared: v.Shadow.Compared, Active: sumsOf(&v.Shadow.Active), Shadow: sumsOf(&v.Shadow.Shadow)}
+		}
+	}
 	if s.Trial != nil {
 		out.Trial = comparisonOf(s.Trial, s.Summary)
 		out.ModifyIndex = max(out.ModifyIndex, s.Trial.ModifyIndex)
 	}
 	return out
+}
+
+func sumsOf(s *model.PolicySums) client.PolicySums {
+	return client.PolicySums{
+		Placed: s.Placed, Victims: s.Victims, LostWork: time.Duration(s.LostWork), HighestPriority: int(s.HighestPriority), BudgetViolations: s.BudgetViolations,
+	}
 }
 
 // trialEndOf converts the end of a trial; nil if there was none.

@@ -19,7 +19,7 @@ const (
 )
 
 // A PolicyVersion is a policy module with one configuration. It never changes
-// except for Checks.
+// except for Checks and Shadow.
 type PolicyVersion struct {
 	ID      string // sha256:..., over Digest and Config
 	Name    string // the name operators use
@@ -36,6 +36,22 @@ type PolicyVersion struct {
 	CreateIndex uint64
 	ModifyIndex uint64
 	Checks      map[string]PolicyCheck // by server id
+	// Shadow holds the sums of its newest shadow run, over all servers.
+	Shadow ShadowSums
+}
+
+// ShadowSums compare a shadow with the active version on the same decisions.
+type ShadowSums struct {
+	Compared int64 // decisions
+	Active   PolicySums
+	Shadow   PolicySums
+}
+
+// Add adds the sums of further decisions.
+func (s *ShadowSums) Add(o *ShadowSums) {
+	s.Compared += o.Compared
+	s.Active.Add(&o.Active)
+	s.Shadow.Add(&o.Shadow)
 }
 
 // PolicyLimits bound the resources of one policy call; 0 uses the host's default.
@@ -176,8 +192,9 @@ type TrialBlock struct {
 	Sums      PolicySums
 }
 
-// PolicySums are sums over the committed plans of the jobs of one policy.
+// PolicySums are sums over the jobs of one policy and their committed plans.
 type PolicySums struct {
+	Arrived          int64 // millicores that new versions of jobs request, the load
 	Placed           int64 // allocations
 	Waited           int64 // nanoseconds from the evaluation to its placement, summed over placements
 	Victims          int64
@@ -211,6 +228,19 @@ func (t *PolicyTrial) Decides() (active, other string) {
 // Concerns reports whether the version takes part in the trial.
 func (t *PolicyTrial) Concerns(version string) bool {
 	return version == t.Baseline || version == t.Candidate
+}
+
+// Add adds the sums of further plans.
+func (s *PolicySums) Add(o *PolicySums) {
+	s.Arrived += o.Arrived
+	s.Placed += o.Placed
+	s.Waited += o.Waited
+	s.Victims += o.Victims
+	s.LostWork += o.LostWork
+	s.LostCPU += o.LostCPU
+	s.LostMemory += o.LostMemory
+	s.BudgetViolations += o.BudgetViolations
+	s.HighestPriority = max(s.HighestPriority, o.HighestPriority)
 }
 
 // AddVictim adds a victim at a time in Unix nanoseconds.

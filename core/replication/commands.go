@@ -157,6 +157,11 @@ type (
 		Version, Server string
 		Check           model.PolicyCheck
 	}
+	// ReportShadow adds the comparisons of one server to the sums of a shadow run.
+	ReportShadow struct {
+		Version string // of the shadow
+		Sums    model.ShadowSums
+	}
 	// ChangePolicy changes the role of a policy version.
 	ChangePolicy struct {
 		Name    string

@@ -45,6 +45,7 @@ const (
 	KindUpsertNamespace     Kind = 38
 	KindDeleteNamespace     Kind = 39
 	KindPutSigner           Kind = 40
+	KindReportShadow        Kind = 41
 	KindChangeClusters      Kind = 200
 	KindDeleteCluster       Kind = 201
 	KindStopBinding         Kind = 202
@@ -80,6 +81,7 @@ var commands = []struct {
 	{KindLoadPolicy, func() Command { return &LoadPolicy{} }},
 	{KindCheckPolicy, func() Command { return &CheckPolicy{} }},
 	{KindChangePolicy, func() Command { return &ChangePolicy{} }},
+	{KindReportShadow, func() Command { return &ReportShadow{} }},
 	{KindPutToken, func() Command { return &PutToken{} }},
 	{KindDeleteToken, func() Command { return &DeleteToken{} }},
 	{KindPutSigner, func() Command { return &PutSigner{} }},
@@ -183,6 +185,7 @@ func (*RestoreState) kind() Kind        { return KindRestoreState }
 func (*LoadPolicy) kind() Kind          { return KindLoadPolicy }
 func (*CheckPolicy) kind() Kind         { return KindCheckPolicy }
 func (*ChangePolicy) kind() Kind        { return KindChangePolicy }
+func (*ReportShadow) kind() Kind        { return KindReportShadow }
 func (*PutToken) kind() Kind            { return KindPutToken }
 func (*DeleteToken) kind() Kind         { return KindDeleteToken }
 func (*PutSigner) kind() Kind           { return KindPutSigner }

@@ -120,6 +120,11 @@ func runTrial(t *testing.T, servers int, baseline, candidate string, disturb fun
 			t.Errorf("%+v", roles)
 		}
 		events = w.eventTypes("Policy")
+		for _, id := range versions {
+			if sums := snap.PolicyVersion(id).Shadow; sums.Compared == 0 || sums.Active.Victims == 0 || sums.Shadow.Victims == 0 {
+				t.Errorf("the shadow run of %s has the sums %+v", id, sums)
+			}
+		}
 	})
 	return got, roles, events
 }
@@ -127,15 +132,16 @@ func runTrial(t *testing.T, servers int, baseline, candidate string, disturb fun
 // checkBlocks checks that the blocks of a trial are those of its seed, and are measured.
 func checkBlocks(t *testing.T, got *model.PolicyTrial) {
 	t.Helper()
-	victims := int64(0)
+	victims, arrived := int64(0), int64(0)
 	for i, b := range got.Blocks {
 		if b.Candidate != got.Plan.CandidateDecides(i) {
 			t.Errorf("block %d: the candidate decides: %t", i, b.Candidate)
 		}
 		victims += b.Sums.Victims
+		arrived += b.Sums.Arrived
 	}
-	if victims < int64(len(got.Blocks)) {
-		t.Errorf("%d victims in %d blocks", victims, len(got.Blocks))
+	if blocks := int64(len(got.Blocks)); victims < blocks || arrived < 300*blocks {
+		t.Errorf("%d victims in %d blocks, %d millicores arrived", victims, blocks, arrived)
 	}
 }
 

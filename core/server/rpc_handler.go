@@ -129,7 +129,7 @@ func (h rpcHandler) Apply(ctx context.Context, raw []byte) (rpc.Applied, error) 
 		return rpc.Applied{}, err
 	}
 	switch c := e.Command.(type) {
-	case *replication.CheckPolicy, *replication.PutSigner:
+	case *replication.CheckPolicy, *replication.PutSigner, *replication.ReportShadow:
 	case *replication.ChangePolicy:
 		if c.Op != replication.OpTrip {
 			return rpc.Applied{}, errors.New("the only policy change that other servers may write is to disable a version")

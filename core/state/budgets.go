@@ -136,6 +136,20 @@ func (v *View) DisruptionsAllowed(at int32, now int64) int {
 	return available - keeps
 }
 
+// OverrunsBudget reports whether a disruption budget allows no disruption of an allocation
+// at a time in Unix nanoseconds, after those in charged, which holds the number of
+// disruptions by position in Budgets. It adds this one.
+func (v *View) OverrunsBudget(a *model.Allocation, now int64, charged map[int32]int) (overruns bool) {
+	if !a.Available() {
+		return false
+	}
+	for _, at := range v.GroupBudgets(a.Group) {
+		overruns = overruns || v.DisruptionsAllowed(at, now)-charged[at] < 1
+		charged[at]++
+	}
+	return overruns
+}
+
 // BudgetAvailability returns how many allocations under the budget at a position in
 // Budgets are available, and how many it requires to be.
 func (v *View) BudgetAvailability(at int32) (available, keeps int) {

@@ -4,11 +4,8 @@ package trial
 // where b is the least-squares slope of the pairs before i. x[i] must change its sign with
 // y[i] if the blocks of pair i are exchanged, and must not be affected by the version that
 // decides: then the signs of the result are as random as those of y, and its mean is
-// that of y. A nil x returns y.
+// that of y.
 func Adjusted(y, x []float64) []float64 {
-	if x == nil {
-		return y
-	}
 	out := make([]float64, len(y))
 	xy, xx := 0.0, 0.0
 	for i := range y {

@@ -122,10 +122,9 @@ func TestAdjusted_HalvesThePairsOfADecision(t *testing.T) {
 				x = append(x, a-b)
 				y = append(y, a*(1+effect)-b+5*r.NormFloat64())
 			}
-			if !controlled {
-				x = nil
+			if controlled {
+				y = Adjusted(y, x)
 			}
-			y = Adjusted(y, x)
 			for n := 1; n <= len(y); n++ {
 				if Excludes(y[:n], 0, alpha) {
 					at = append(at, n)

@@ -63,11 +63,12 @@ func (s *Summary) Measure(name string) *Measure {
 // Summarize returns the measures of a trial. Its cost is proportional to the number of
 // blocks: some milliseconds for a hundred.
 func Summarize(t *model.PolicyTrial) *Summary {
+	// The control is the load that arrived in a block, which the versions do not affect.
 	alpha := ErrorRate / float64(max(1, t.Plan.Measures))
 	s := &Summary{Pairs: len(t.Blocks) / 2}
 	for _, m := range measures {
 		out := Measure{Name: m.name}
-		var differences []float64
+		var differences, controls []float64
 		for pair := range s.Pairs {
 			baseline, candidate := &t.Blocks[2*pair], &t.Blocks[2*pair+1]
 			if baseline.Candidate {
@@ -77,8 +78,9 @@ func Summarize(t *model.PolicyTrial) *Summary {
 			out.Baseline += b / float64(s.Pairs)
 			out.Candidate += c / float64(s.Pairs)
 			differences = append(differences, c-b)
+			controls = append(controls, float64(candidate.Sums.Arrived-baseline.Sums.Arrived))
 		}
-		out.Difference = Estimate(differences, alpha)
+		out.Difference = Estimate(Adjusted(differences, controls), alpha)
 		s.Measures = append(s.Measures, out)
 	}
 	return s

@@ -92,6 +92,24 @@ type PolicyComparison struct {
 	End       *PolicyTrial `json:",omitempty"` // absent: it is in progress
 }
 
+// PolicyShadowSums are the sums of a shadow run over all servers. Servers report every ten
+// seconds.
+type PolicyShadowSums struct {
+	Version  string // of the shadow
+	Compared int64  // decisions
+	Active   PolicySums
+	Shadow   PolicySums
+}
+
+// PolicySums are the effects of decisions.
+type PolicySums struct {
+	Placed           int64
+	Victims          int64
+	LostWork         time.Duration // ns, of the victims
+	HighestPriority  int           // of the victims; 0 if there are none
+	BudgetViolations int64         // victims that overrun a disruption budget
+}
+
 // PolicyMeasure compares the versions of a trial over its complete pairs of blocks.
 type PolicyMeasure struct {
 	Name       string
@@ -110,6 +128,7 @@ type PolicyStatus struct {
 	Ready     []string          `json:",omitempty"` // IDs of versions that this server has opened
 	Refused   map[string]string `json:",omitempty"` // version ID to the reason why this server could not open it
 	ShadowRun *PolicyShadowRun  `json:",omitempty"` // absent: there is none
+	Sums      *PolicyShadowSums `json:",omitempty"` // of the shadow run over all servers; absent: nothing was compared
 	Trial     *PolicyComparison `json:",omitempty"` // with blocks, in progress or the last one; absent: there was none
 	Decisions []*PolicyDecision `json:",omitempty"` // of this server, newest first
 	Lost      int64             `json:",omitempty"` // records that were not written, over all policies

@@ -73,6 +73,7 @@ var commands = replication.NewTable("codec", map[replication.Kind]commandCodec{
 	replication.KindRestoreState:        codecOf((*Encoder).RestoreState, (*Decoder).RestoreState, indivisible),
 	replication.KindLoadPolicy:          codecOf((*Encoder).loadPolicy, (*Decoder).loadPolicy, indivisible),
 	replication.KindCheckPolicy:         codecOf((*Encoder).CheckPolicy, (*Decoder).CheckPolicy, indivisible),
+	replication.KindReportShadow:        codecOf((*Encoder).ReportShadow, (*Decoder).ReportShadow, indivisible),
 	replication.KindChangePolicy:        codecOf((*Encoder).ChangePolicy, (*Decoder).ChangePolicy, indivisible),
 	replication.KindPutToken:            codecOf((*Encoder).PutToken, (*Decoder).PutToken, indivisible),
 	replication.KindDeleteToken:         codecOf((*Encoder).DeleteToken, (*Decoder).DeleteToken, indivisible),

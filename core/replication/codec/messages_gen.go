@@ -1793,6 +1793,9 @@ func (e *Encoder) policyVersion(v *model.PolicyVersion, m *pb.PolicyVersion) {
 	m.CreateIndex = v.CreateIndex
 	m.ModifyIndex = v.ModifyIndex
 	m.Checks = encodeMap(v.Checks, e.PolicyCheck)
+	if v.Shadow != (model.ShadowSums{}) {
+		m.Shadow = e.ShadowSums(&v.Shadow)
+	}
 }
 
 // PolicyVersion converts from a message; nil yields nil.
@@ -1823,6 +1826,7 @@ func (d *Decoder) policyVersion(m *pb.PolicyVersion, v *model.PolicyVersion) {
 	v.CreateIndex = m.CreateIndex
 	v.ModifyIndex = m.ModifyIndex
 	v.Checks = decodeMap(m.Checks, d.policyCheck)
+	d.shadowSums(m.Shadow, &v.Shadow)
 }
 
 // PolicyLimits converts to a message; nil yields nil.
@@ -2131,6 +2135,7 @@ func (e *Encoder) policySums(v *model.PolicySums, m *pb.PolicySums) {
 	m.LostMemory = v.LostMemory
 	m.BudgetViolations = v.BudgetViolations
 	m.HighestPriority = v.HighestPriority
+	m.Arrived = v.Arrived
 }
 
 // PolicySums converts from a message; nil yields nil.
@@ -2155,6 +2160,42 @@ func (d *Decoder) policySums(m *pb.PolicySums, v *model.PolicySums) {
 	v.LostMemory = m.LostMemory
 	v.BudgetViolations = m.BudgetViolations
 	v.HighestPriority = m.HighestPriority
+	v.Arrived = m.Arrived
+}
+
+// ShadowSums converts to a message; nil yields nil.
+func (e *Encoder) ShadowSums(v *model.ShadowSums) *pb.ShadowSums {
+	if v == nil {
+		return nil
+	}
+	m := &pb.ShadowSums{}
+	e.shadowSums(v, m)
+	return m
+}
+
+func (e *Encoder) shadowSums(v *model.ShadowSums, m *pb.ShadowSums) {
+	m.Compared = v.Compared
+	m.Active = e.PolicySums(&v.Active)
+	m.Shadow = e.PolicySums(&v.Shadow)
+}
+
+// ShadowSums converts from a message; nil yields nil.
+func (d *Decoder) ShadowSums(m *pb.ShadowSums) *model.ShadowSums {
+	if m == nil {
+		return nil
+	}
+	v := &model.ShadowSums{}
+	d.shadowSums(m, v)
+	return v
+}
+
+func (d *Decoder) shadowSums(m *pb.ShadowSums, v *model.ShadowSums) {
+	if m == nil {
+		return
+	}
+	v.Compared = m.Compared
+	d.policySums(m.Active, &v.Active)
+	d.policySums(m.Shadow, &v.Shadow)
 }
 
 // Bootstrap converts to a message; nil yields nil.
@@ -3101,6 +3142,39 @@ func (d *Decoder) checkPolicy(m *pb.CheckPolicy, v *replication.CheckPolicy) {
 	v.Version = m.Version
 	v.Server = m.Server
 	d.policyCheck(m.Check, &v.Check)
+}
+
+// ReportShadow converts to a message; nil yields nil.
+func (e *Encoder) ReportShadow(v *replication.ReportShadow) *pb.ReportShadow {
+	if v == nil {
+		return nil
+	}
+	m := &pb.ReportShadow{}
+	e.reportShadow(v, m)
+	return m
+}
+
+func (e *Encoder) reportShadow(v *replication.ReportShadow, m *pb.ReportShadow) {
+	m.Version = Text(v.Version)
+	m.Sums = e.ShadowSums(&v.Sums)
+}
+
+// ReportShadow converts from a message; nil yields nil.
+func (d *Decoder) ReportShadow(m *pb.ReportShadow) *replication.ReportShadow {
+	if m == nil {
+		return nil
+	}
+	v := &replication.ReportShadow{}
+	d.reportShadow(m, v)
+	return v
+}
+
+func (d *Decoder) reportShadow(m *pb.ReportShadow, v *replication.ReportShadow) {
+	if m == nil {
+		return
+	}
+	v.Version = m.Version
+	d.shadowSums(m.Sums, &v.Sums)
 }
 
 // ChangePolicy converts to a message; nil yields nil.

@@ -71,6 +71,7 @@ var handlers = replication.NewTable("fsm", map[replication.Kind]handler{
 	replication.KindRestoreState:        handle(restoreState),
 	replication.KindLoadPolicy:          handle((*applier).loadPolicy),
 	replication.KindCheckPolicy:         write((*state.Txn).PolicyWriter, checkPolicy),
+	replication.KindReportShadow:        write((*state.Txn).PolicyWriter, reportShadow),
 	replication.KindChangePolicy:        handle((*applier).changePolicy),
 	replication.KindPutToken:            write((*state.Txn).TokenWriter, putToken),
 	replication.KindDeleteToken:         write((*state.Txn).TokenWriter, deleteToken),

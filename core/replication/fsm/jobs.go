@@ -102,6 +102,7 @@ func (a *applier) storeJob(old, j *model.Job) *replication.Refusal {
 	if err := a.txn.JobWriter().Upsert(j); err != nil {
 		return replication.Refuse(replication.CodeInvalid, "job %s: %v", j.Key(), err)
 	}
+	addArrival(a.txn, a.now, j)
 	return nil
 }
 

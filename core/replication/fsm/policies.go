@@ -213,7 +213,7 @@ func (a *applier) changePolicy(c *replication.ChangePolicy) *replication.Refusal
 	restoreRoles(running, s, c.Op)
 	switch c.Op {
 	case replication.OpShadow:
-		refusal = shadow(&a.txn.View, s, c)
+		refusal = shadow(a.txn, s, c)
 	case replication.OpUnshadow:
 		s.Shadow = ""
 	case replication.OpActivate:
@@ -304,12 +304,15 @@ func checkUsable(view *state.View, s *model.PolicyState, c *replication.ChangePo
 }
 
 // shadow makes a version the shadow of the active one. It replaces an earlier shadow.
-func shadow(view *state.View, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
-	if r := checkUsable(view, s, c); r != nil {
+func shadow(txn *state.Txn, s *model.PolicyState, c *replication.ChangePolicy) *replication.Refusal {
+	if r := checkUsable(&txn.View, s, c); r != nil {
 		return r
 	}
 	if s.Active == c.Version {
 		return replication.Refuse(replication.CodeConflict, "version %s of policy %s is active: it cannot be its own shadow", c.Version, c.Name)
+	}
+	if s.Shadow != c.Version {
+		resetShadow(txn.PolicyWriter(), c.Version)
 	}
 	s.Shadow = c.Version
 	return nil

@@ -33,6 +33,8 @@ func startTrial(txn *state.Txn, now int64, s *model.PolicyState, c *replication.
 		Name: c.Name, Baseline: s.Active, Candidate: c.Version, Plan: *c.Trial, Start: now, Until: c.Until, Actor: c.Actor,
 		Current: model.TrialBlock{Start: now, Candidate: c.Trial.CandidateDecides(0)},
 	}
+	resetShadow(txn.PolicyWriter(), t.Baseline)
+	resetShadow(txn.PolicyWriter(), t.Candidate)
 	s.Until = c.Until
 	setArms(s, t)
 	txn.PolicyWriter().UpsertTrial(t)
@@ -74,6 +76,27 @@ func nextBlock(txn *state.Txn, now int64, s *model.PolicyState, c *replication.C
 	next.Current = model.TrialBlock{Start: now, Candidate: t.Plan.CandidateDecides(len(next.Blocks))}
 	setArms(s, &next)
 	txn.PolicyWriter().UpsertTrial(&next)
+	return nil
+}
+
+// resetShadow clears the sums of a version before another shadow run.
+func resetShadow(policies state.PolicyWriter, version string) {
+	if v := policies.PolicyVersion(version); v != nil && v.Shadow != (model.ShadowSums{}) {
+		next := *v
+		next.Shadow = model.ShadowSums{}
+		policies.UpsertVersion(&next)
+	}
+}
+
+// reportShadow adds comparisons of one server to the sums of a version.
+func reportShadow(policies state.PolicyWriter, c *replication.ReportShadow) *replication.Refusal {
+	v := policies.PolicyVersion(c.Version)
+	if v == nil {
+		return replication.Refuse(replication.CodeNotFound, "policy version %s not found", c.Version)
+	}
+	next := *v
+	next.Shadow.Add(&c.Sums)
+	policies.UpsertVersion(&next)
 	return nil
 }
 
@@ -147,24 +170,12 @@ func trialVictims(txn *state.Txn, now int64, b *apply.Batch, policies []string) 
 		for _, i := range b.Plans[p].Groups {
 			for _, e := range plan.Groups[i].Evictions {
 				if victim := txn.Alloc(e.AllocID); victim != nil && victim.Live() {
-					list = append(list, trialVictim{policy, victim, e.By, overruns(&txn.View, victim, now, charged)})
+					list = append(list, trialVictim{policy, victim, e.By, txn.OverrunsBudget(victim, now, charged)})
 				}
 			}
 		}
 	}
 	return list
-}
-
-// overruns charges the budgets of a victim, and reports whether one allowed no disruption.
-func overruns(v *state.View, victim *model.Allocation, now int64, charged map[int32]int) (overrun bool) {
-	if !victim.Available() {
-		return false
-	}
-	for _, at := range v.GroupBudgets(victim.Group) {
-		overrun = overrun || v.DisruptionsAllowed(at, now)-charged[at] < 1
-		charged[at]++
-	}
-	return overrun
 }
 
 // applyMeasured applies a batch, and adds its effects to the trials in progress.
@@ -188,6 +199,21 @@ func applyMeasured(txn *state.Txn, now int64, b *apply.Batch) ([]*model.Evaluati
 		}
 	}
 	return evals, dropped
+}
+
+// addArrival adds the capacity that a new version of a job requests to a trial.
+func addArrival(txn *state.Txn, now int64, j *model.Job) {
+	policy := txn.Config().PolicyOf(j)
+	if !txn.PolicyTrial(policy).Running() || !txn.PolicyTrial(policy).Measures(now) {
+		return
+	}
+	arrived := int64(0)
+	for _, g := range j.Groups {
+		if len(g.Ask.Vec) > model.CPU {
+			arrived += int64(g.Count) * g.Ask.Vec[model.CPU]
+		}
+	}
+	txn.PolicyWriter().AddToTrial(policy, func(s *model.PolicySums) { s.Arrived += arrived })
 }
 
 // addPlacements adds the placements of a plan that took effect to a trial.

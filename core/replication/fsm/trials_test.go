@@ -169,3 +169,27 @@ func TestApplyPlans_AddsToTheBlockOfATrial(t *testing.T) {
 		t.Error("a snapshot changes the trial")
 	}
 }
+
+// Every server adds its comparisons to the sums of a version, until another run starts.
+func TestReportShadow_SumsOverServers(t *testing.T) {
+	s := loaded(t)
+	change(t, s, replication.OpActivate, v1)
+	change(t, s, replication.OpShadow, v2)
+	report := &replication.ReportShadow{Version: v2, Sums: model.ShadowSums{
+		Compared: 3, Active: model.PolicySums{Victims: 2, LostWork: 10, HighestPriority: 7}, Shadow: model.PolicySums{Victims: 1, BudgetViolations: 1, HighestPriority: 5},
+	}}
+	s.MustDo(t, report)
+	report.Sums.Active.HighestPriority = 9
+	s.MustDo(t, report)
+	want := model.ShadowSums{
+		Compared: 6, Active: model.PolicySums{Victims: 4, LostWork: 20, HighestPriority: 9}, Shadow: model.PolicySums{Victims: 2, BudgetViolations: 2, HighestPriority: 5},
+	}
+	if got := s.Snapshot().PolicyVersion(v2).Shadow; got != want {
+		t.Errorf("%+v", got)
+	}
+	refuses(t, s, replication.CodeNotFound, "not found", &replication.ReportShadow{Version: "sha256:v9"})
+	change(t, s, replication.OpUnshadow, "")
+	if change(t, s, replication.OpShadow, v2); s.Snapshot().PolicyVersion(v2).Shadow != (model.ShadowSums{}) {
+		t.Error("another run continues the sums")
+	}
+}

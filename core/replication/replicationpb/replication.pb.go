@@ -68,6 +68,7 @@ type Entry struct {
 	//	*Entry_UpsertNamespace
 	//	*Entry_DeleteNamespace
 	//	*Entry_PutSigner
+	//	*Entry_ReportShadow
 	//	*Entry_ChangeClusters
 	//	*Entry_DeleteCluster
 	//	*Entry_StopBinding
@@ -429,6 +430,15 @@ func (x *Entry) GetPutSigner() *PutSigner {
 	return nil
 }
 
+func (x *Entry) GetReportShadow() *ReportShadow {
+	if x != nil {
+		if x, ok := x.Command.(*Entry_ReportShadow); ok {
+			return x.ReportShadow
+		}
+	}
+	return nil
+}
+
 func (x *Entry) GetChangeClusters() *ChangeClusters {
 	if x != nil {
 		if x, ok := x.Command.(*Entry_ChangeClusters); ok {
@@ -602,6 +612,10 @@ type Entry_PutSigner struct {
 	PutSigner *PutSigner `protobuf:"bytes,40,opt,name=put_signer,json=putSigner,proto3,oneof"`
 }
 
+type Entry_ReportShadow struct {
+	ReportShadow *ReportShadow `protobuf:"bytes,41,opt,name=report_shadow,json=reportShadow,proto3,oneof"`
+}
+
 type Entry_ChangeClusters struct {
 	ChangeClusters *ChangeClusters `protobuf:"bytes,200,opt,name=change_clusters,json=changeClusters,proto3,oneof"`
 }
@@ -683,6 +697,8 @@ func (*Entry_UpsertNamespace) isEntry_Command() {}
 func (*Entry_DeleteNamespace) isEntry_Command() {}
 
 func (*Entry_PutSigner) isEntry_Command() {}
+
+func (*Entry_ReportShadow) isEntry_Command() {}
 
 func (*Entry_ChangeClusters) isEntry_Command() {}
 
@@ -1810,6 +1826,58 @@ func (x *CheckPolicy) GetCheck() *PolicyCheck {
 	return nil
 }
 
+type ReportShadow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Sums          *ShadowSums            `protobuf:"bytes,2,opt,name=sums,proto3" json:"sums,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportShadow) Reset() {
+	*x = ReportShadow{}
+	mi := &file_replication_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportShadow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportShadow) ProtoMessage() {}
+
+func (x *ReportShadow) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportShadow.ProtoReflect.Descriptor instead.
+func (*ReportShadow) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ReportShadow) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ReportShadow) GetSums() *ShadowSums {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
 type ChangePolicy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1826,7 +1894,7 @@ type ChangePolicy struct {
 
 func (x *ChangePolicy) Reset() {
 	*x = ChangePolicy{}
-	mi := &file_replication_proto_msgTypes[20]
+	mi := &file_replication_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1906,7 @@ func (x *ChangePolicy) String() string {
 func (*ChangePolicy) ProtoMessage() {}
 
 func (x *ChangePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[20]
+	mi := &file_replication_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1919,7 @@ func (x *ChangePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePolicy.ProtoReflect.Descriptor instead.
 func (*ChangePolicy) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{20}
+	return file_replication_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ChangePolicy) GetName() string {
@@ -1920,7 +1988,7 @@ type PutToken struct {
 
 func (x *PutToken) Reset() {
 	*x = PutToken{}
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2000,7 @@ func (x *PutToken) String() string {
 func (*PutToken) ProtoMessage() {}
 
 func (x *PutToken) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[21]
+	mi := &file_replication_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2013,7 @@ func (x *PutToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutToken.ProtoReflect.Descriptor instead.
 func (*PutToken) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{21}
+	return file_replication_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PutToken) GetToken() *Token {
@@ -1971,7 +2039,7 @@ type DeleteToken struct {
 
 func (x *DeleteToken) Reset() {
 	*x = DeleteToken{}
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2051,7 @@ func (x *DeleteToken) String() string {
 func (*DeleteToken) ProtoMessage() {}
 
 func (x *DeleteToken) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[22]
+	mi := &file_replication_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2064,7 @@ func (x *DeleteToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteToken.ProtoReflect.Descriptor instead.
 func (*DeleteToken) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{22}
+	return file_replication_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteToken) GetAccessor() string {
@@ -2015,7 +2083,7 @@ type PutSigner struct {
 
 func (x *PutSigner) Reset() {
 	*x = PutSigner{}
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2095,7 @@ func (x *PutSigner) String() string {
 func (*PutSigner) ProtoMessage() {}
 
 func (x *PutSigner) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[23]
+	mi := &file_replication_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2108,7 @@ func (x *PutSigner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSigner.ProtoReflect.Descriptor instead.
 func (*PutSigner) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{23}
+	return file_replication_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PutSigner) GetSigner() *Signer {
@@ -2060,7 +2128,7 @@ type DeleteBudget struct {
 
 func (x *DeleteBudget) Reset() {
 	*x = DeleteBudget{}
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2140,7 @@ func (x *DeleteBudget) String() string {
 func (*DeleteBudget) ProtoMessage() {}
 
 func (x *DeleteBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[24]
+	mi := &file_replication_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2153,7 @@ func (x *DeleteBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBudget.ProtoReflect.Descriptor instead.
 func (*DeleteBudget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{24}
+	return file_replication_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteBudget) GetNamespace() string {
@@ -2111,7 +2179,7 @@ type UpsertClusters struct {
 
 func (x *UpsertClusters) Reset() {
 	*x = UpsertClusters{}
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2191,7 @@ func (x *UpsertClusters) String() string {
 func (*UpsertClusters) ProtoMessage() {}
 
 func (x *UpsertClusters) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[25]
+	mi := &file_replication_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2204,7 @@ func (x *UpsertClusters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpsertClusters.ProtoReflect.Descriptor instead.
 func (*UpsertClusters) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{25}
+	return file_replication_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UpsertClusters) GetClusters() []*Cluster {
@@ -2157,7 +2225,7 @@ type UpsertBinding struct {
 
 func (x *UpsertBinding) Reset() {
 	*x = UpsertBinding{}
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2237,7 @@ func (x *UpsertBinding) String() string {
 func (*UpsertBinding) ProtoMessage() {}
 
 func (x *UpsertBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[26]
+	mi := &file_replication_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2250,7 @@ func (x *UpsertBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpsertBinding.ProtoReflect.Descriptor instead.
 func (*UpsertBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{26}
+	return file_replication_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UpsertBinding) GetBinding() *Binding {
@@ -2217,7 +2285,7 @@ type StopBinding struct {
 
 func (x *StopBinding) Reset() {
 	*x = StopBinding{}
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2297,7 @@ func (x *StopBinding) String() string {
 func (*StopBinding) ProtoMessage() {}
 
 func (x *StopBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[27]
+	mi := &file_replication_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2310,7 @@ func (x *StopBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopBinding.ProtoReflect.Descriptor instead.
 func (*StopBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{27}
+	return file_replication_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StopBinding) GetKey() *JobKey {
@@ -2275,7 +2343,7 @@ type ChangeClusters struct {
 
 func (x *ChangeClusters) Reset() {
 	*x = ChangeClusters{}
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2355,7 @@ func (x *ChangeClusters) String() string {
 func (*ChangeClusters) ProtoMessage() {}
 
 func (x *ChangeClusters) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[28]
+	mi := &file_replication_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2368,7 @@ func (x *ChangeClusters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeClusters.ProtoReflect.Descriptor instead.
 func (*ChangeClusters) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{28}
+	return file_replication_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ChangeClusters) GetChanges() []*ClusterChange {
@@ -2323,7 +2391,7 @@ type ClusterChange struct {
 
 func (x *ClusterChange) Reset() {
 	*x = ClusterChange{}
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2403,7 @@ func (x *ClusterChange) String() string {
 func (*ClusterChange) ProtoMessage() {}
 
 func (x *ClusterChange) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[29]
+	mi := &file_replication_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2416,7 @@ func (x *ClusterChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterChange.ProtoReflect.Descriptor instead.
 func (*ClusterChange) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{29}
+	return file_replication_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ClusterChange) GetId() []byte {
@@ -2396,7 +2464,7 @@ type DeleteCluster struct {
 
 func (x *DeleteCluster) Reset() {
 	*x = DeleteCluster{}
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2476,7 @@ func (x *DeleteCluster) String() string {
 func (*DeleteCluster) ProtoMessage() {}
 
 func (x *DeleteCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[30]
+	mi := &file_replication_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2489,7 @@ func (x *DeleteCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCluster.ProtoReflect.Descriptor instead.
 func (*DeleteCluster) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{30}
+	return file_replication_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteCluster) GetId() []byte {
@@ -2447,7 +2515,7 @@ type DeleteBinding struct {
 
 func (x *DeleteBinding) Reset() {
 	*x = DeleteBinding{}
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2459,7 +2527,7 @@ func (x *DeleteBinding) String() string {
 func (*DeleteBinding) ProtoMessage() {}
 
 func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[31]
+	mi := &file_replication_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2540,7 @@ func (x *DeleteBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteBinding.ProtoReflect.Descriptor instead.
 func (*DeleteBinding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{31}
+	return file_replication_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteBinding) GetKey() *JobKey {
@@ -2491,7 +2559,7 @@ type EndAssignments struct {
 
 func (x *EndAssignments) Reset() {
 	*x = EndAssignments{}
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2503,7 +2571,7 @@ func (x *EndAssignments) String() string {
 func (*EndAssignments) ProtoMessage() {}
 
 func (x *EndAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[32]
+	mi := &file_replication_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +2584,7 @@ func (x *EndAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAssignments.ProtoReflect.Descriptor instead.
 func (*EndAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{32}
+	return file_replication_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EndAssignments) GetIds() [][]byte {
@@ -2535,7 +2603,7 @@ type UpdateAssignments struct {
 
 func (x *UpdateAssignments) Reset() {
 	*x = UpdateAssignments{}
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2615,7 @@ func (x *UpdateAssignments) String() string {
 func (*UpdateAssignments) ProtoMessage() {}
 
 func (x *UpdateAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[33]
+	mi := &file_replication_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2628,7 @@ func (x *UpdateAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateAssignments.ProtoReflect.Descriptor instead.
 func (*UpdateAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{33}
+	return file_replication_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UpdateAssignments) GetUpdates() []*AssignmentUpdate {
@@ -2583,7 +2651,7 @@ type AssignmentUpdate struct {
 
 func (x *AssignmentUpdate) Reset() {
 	*x = AssignmentUpdate{}
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2595,7 +2663,7 @@ func (x *AssignmentUpdate) String() string {
 func (*AssignmentUpdate) ProtoMessage() {}
 
 func (x *AssignmentUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[34]
+	mi := &file_replication_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2608,7 +2676,7 @@ func (x *AssignmentUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentUpdate.ProtoReflect.Descriptor instead.
 func (*AssignmentUpdate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{34}
+	return file_replication_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AssignmentUpdate) GetId() []byte {
@@ -2656,7 +2724,7 @@ type StopAssignments struct {
 
 func (x *StopAssignments) Reset() {
 	*x = StopAssignments{}
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2736,7 @@ func (x *StopAssignments) String() string {
 func (*StopAssignments) ProtoMessage() {}
 
 func (x *StopAssignments) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[35]
+	mi := &file_replication_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2749,7 @@ func (x *StopAssignments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopAssignments.ProtoReflect.Descriptor instead.
 func (*StopAssignments) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{35}
+	return file_replication_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StopAssignments) GetIds() [][]byte {
@@ -2714,7 +2782,7 @@ type Cluster struct {
 
 func (x *Cluster) Reset() {
 	*x = Cluster{}
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +2794,7 @@ func (x *Cluster) String() string {
 func (*Cluster) ProtoMessage() {}
 
 func (x *Cluster) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[36]
+	mi := &file_replication_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +2807,7 @@ func (x *Cluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cluster.ProtoReflect.Descriptor instead.
 func (*Cluster) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{36}
+	return file_replication_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Cluster) GetId() []byte {
@@ -2834,7 +2902,7 @@ type Binding struct {
 
 func (x *Binding) Reset() {
 	*x = Binding{}
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +2914,7 @@ func (x *Binding) String() string {
 func (*Binding) ProtoMessage() {}
 
 func (x *Binding) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[37]
+	mi := &file_replication_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +2927,7 @@ func (x *Binding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binding.ProtoReflect.Descriptor instead.
 func (*Binding) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{37}
+	return file_replication_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Binding) GetNamespace() string {
@@ -3085,7 +3153,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3097,7 +3165,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[38]
+	mi := &file_replication_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3110,7 +3178,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{38}
+	return file_replication_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Assignment) GetId() []byte {
@@ -3259,7 +3327,7 @@ type Withdrawal struct {
 
 func (x *Withdrawal) Reset() {
 	*x = Withdrawal{}
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3271,7 +3339,7 @@ func (x *Withdrawal) String() string {
 func (*Withdrawal) ProtoMessage() {}
 
 func (x *Withdrawal) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[39]
+	mi := &file_replication_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3284,7 +3352,7 @@ func (x *Withdrawal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdrawal.ProtoReflect.Descriptor instead.
 func (*Withdrawal) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{39}
+	return file_replication_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Withdrawal) GetAssignmentId() []byte {
@@ -3340,7 +3408,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +3420,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[40]
+	mi := &file_replication_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3365,7 +3433,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{40}
+	return file_replication_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Budget) GetNamespace() string {
@@ -3448,7 +3516,7 @@ type Rate struct {
 
 func (x *Rate) Reset() {
 	*x = Rate{}
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3460,7 +3528,7 @@ func (x *Rate) String() string {
 func (*Rate) ProtoMessage() {}
 
 func (x *Rate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[41]
+	mi := &file_replication_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3473,7 +3541,7 @@ func (x *Rate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rate.ProtoReflect.Descriptor instead.
 func (*Rate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{41}
+	return file_replication_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Rate) GetNumber() int32 {
@@ -3500,7 +3568,7 @@ type EvictionsAt struct {
 
 func (x *EvictionsAt) Reset() {
 	*x = EvictionsAt{}
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3512,7 +3580,7 @@ func (x *EvictionsAt) String() string {
 func (*EvictionsAt) ProtoMessage() {}
 
 func (x *EvictionsAt) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[42]
+	mi := &file_replication_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3525,7 +3593,7 @@ func (x *EvictionsAt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictionsAt.ProtoReflect.Descriptor instead.
 func (*EvictionsAt) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{42}
+	return file_replication_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *EvictionsAt) GetAt() int64 {
@@ -3552,7 +3620,7 @@ type Bound struct {
 
 func (x *Bound) Reset() {
 	*x = Bound{}
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3564,7 +3632,7 @@ func (x *Bound) String() string {
 func (*Bound) ProtoMessage() {}
 
 func (x *Bound) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[43]
+	mi := &file_replication_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3577,7 +3645,7 @@ func (x *Bound) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bound.ProtoReflect.Descriptor instead.
 func (*Bound) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{43}
+	return file_replication_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Bound) GetNumber() int32 {
@@ -3609,7 +3677,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3689,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[44]
+	mi := &file_replication_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3702,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{44}
+	return file_replication_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Batch) GetNow() int64 {
@@ -3685,7 +3753,7 @@ type JobRef struct {
 
 func (x *JobRef) Reset() {
 	*x = JobRef{}
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3697,7 +3765,7 @@ func (x *JobRef) String() string {
 func (*JobRef) ProtoMessage() {}
 
 func (x *JobRef) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[45]
+	mi := &file_replication_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3710,7 +3778,7 @@ func (x *JobRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
 func (*JobRef) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{45}
+	return file_replication_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobRef) GetNamespace() string {
@@ -3753,7 +3821,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3765,7 +3833,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[46]
+	mi := &file_replication_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3778,7 +3846,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{46}
+	return file_replication_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Plan) GetEvalId() []byte {
@@ -3862,7 +3930,7 @@ type CommitGroup struct {
 
 func (x *CommitGroup) Reset() {
 	*x = CommitGroup{}
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +3942,7 @@ func (x *CommitGroup) String() string {
 func (*CommitGroup) ProtoMessage() {}
 
 func (x *CommitGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[47]
+	mi := &file_replication_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +3955,7 @@ func (x *CommitGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommitGroup.ProtoReflect.Descriptor instead.
 func (*CommitGroup) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{47}
+	return file_replication_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CommitGroup) GetPlace() []*Allocation {
@@ -3978,7 +4046,7 @@ type Choice struct {
 
 func (x *Choice) Reset() {
 	*x = Choice{}
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4058,7 @@ func (x *Choice) String() string {
 func (*Choice) ProtoMessage() {}
 
 func (x *Choice) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[48]
+	mi := &file_replication_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4071,7 @@ func (x *Choice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Choice.ProtoReflect.Descriptor instead.
 func (*Choice) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{48}
+	return file_replication_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Choice) GetBy() []byte {
@@ -4080,7 +4148,7 @@ type PolicyCall struct {
 
 func (x *PolicyCall) Reset() {
 	*x = PolicyCall{}
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4092,7 +4160,7 @@ func (x *PolicyCall) String() string {
 func (*PolicyCall) ProtoMessage() {}
 
 func (x *PolicyCall) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[49]
+	mi := &file_replication_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4105,7 +4173,7 @@ func (x *PolicyCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCall.ProtoReflect.Descriptor instead.
 func (*PolicyCall) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{49}
+	return file_replication_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PolicyCall) GetVersion() uint32 {
@@ -4143,7 +4211,7 @@ type RankedOption struct {
 
 func (x *RankedOption) Reset() {
 	*x = RankedOption{}
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4155,7 +4223,7 @@ func (x *RankedOption) String() string {
 func (*RankedOption) ProtoMessage() {}
 
 func (x *RankedOption) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[50]
+	mi := &file_replication_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4168,7 +4236,7 @@ func (x *RankedOption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankedOption.ProtoReflect.Descriptor instead.
 func (*RankedOption) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{50}
+	return file_replication_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RankedOption) GetNodeId() uint32 {
@@ -4224,7 +4292,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4236,7 +4304,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[51]
+	mi := &file_replication_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4249,7 +4317,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{51}
+	return file_replication_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Outlook) GetLostWork() int64 {
@@ -4286,7 +4354,7 @@ type Candidate struct {
 
 func (x *Candidate) Reset() {
 	*x = Candidate{}
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4366,7 @@ func (x *Candidate) String() string {
 func (*Candidate) ProtoMessage() {}
 
 func (x *Candidate) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[52]
+	mi := &file_replication_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4379,7 @@ func (x *Candidate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Candidate.ProtoReflect.Descriptor instead.
 func (*Candidate) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{52}
+	return file_replication_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Candidate) GetAllocId() []byte {
@@ -4361,7 +4429,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4373,7 +4441,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[53]
+	mi := &file_replication_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4386,7 +4454,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{53}
+	return file_replication_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Stop) GetAllocId() []byte {
@@ -4428,7 +4496,7 @@ type Eviction struct {
 
 func (x *Eviction) Reset() {
 	*x = Eviction{}
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4508,7 @@ func (x *Eviction) String() string {
 func (*Eviction) ProtoMessage() {}
 
 func (x *Eviction) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[54]
+	mi := &file_replication_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4521,7 @@ func (x *Eviction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Eviction.ProtoReflect.Descriptor instead.
 func (*Eviction) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{54}
+	return file_replication_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Eviction) GetAllocId() []byte {
@@ -4495,7 +4563,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4507,7 +4575,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[55]
+	mi := &file_replication_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4520,7 +4588,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{55}
+	return file_replication_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Claim) GetId() []byte {
@@ -4603,7 +4671,7 @@ type DeviceUse struct {
 
 func (x *DeviceUse) Reset() {
 	*x = DeviceUse{}
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4615,7 +4683,7 @@ func (x *DeviceUse) String() string {
 func (*DeviceUse) ProtoMessage() {}
 
 func (x *DeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[56]
+	mi := &file_replication_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4628,7 +4696,7 @@ func (x *DeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceUse.ProtoReflect.Descriptor instead.
 func (*DeviceUse) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{56}
+	return file_replication_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DeviceUse) GetId() string {
@@ -4679,7 +4747,7 @@ type Allocation struct {
 
 func (x *Allocation) Reset() {
 	*x = Allocation{}
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4691,7 +4759,7 @@ func (x *Allocation) String() string {
 func (*Allocation) ProtoMessage() {}
 
 func (x *Allocation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[57]
+	mi := &file_replication_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4704,7 +4772,7 @@ func (x *Allocation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Allocation.ProtoReflect.Descriptor instead.
 func (*Allocation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{57}
+	return file_replication_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Allocation) GetId() []byte {
@@ -4899,7 +4967,7 @@ type JobKey struct {
 
 func (x *JobKey) Reset() {
 	*x = JobKey{}
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +4979,7 @@ func (x *JobKey) String() string {
 func (*JobKey) ProtoMessage() {}
 
 func (x *JobKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[58]
+	mi := &file_replication_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +4992,7 @@ func (x *JobKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKey.ProtoReflect.Descriptor instead.
 func (*JobKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{58}
+	return file_replication_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *JobKey) GetNamespace() string {
@@ -4969,7 +5037,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4981,7 +5049,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[59]
+	mi := &file_replication_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4994,7 +5062,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{59}
+	return file_replication_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Job) GetNamespace() string {
@@ -5147,7 +5215,7 @@ type PreemptionToleration struct {
 
 func (x *PreemptionToleration) Reset() {
 	*x = PreemptionToleration{}
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5159,7 +5227,7 @@ func (x *PreemptionToleration) String() string {
 func (*PreemptionToleration) ProtoMessage() {}
 
 func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[60]
+	mi := &file_replication_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5172,7 +5240,7 @@ func (x *PreemptionToleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionToleration.ProtoReflect.Descriptor instead.
 func (*PreemptionToleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{60}
+	return file_replication_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PreemptionToleration) GetMinPreemptorPriority() int32 {
@@ -5218,7 +5286,7 @@ type Group struct {
 
 func (x *Group) Reset() {
 	*x = Group{}
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5230,7 +5298,7 @@ func (x *Group) String() string {
 func (*Group) ProtoMessage() {}
 
 func (x *Group) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[61]
+	mi := &file_replication_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5243,7 +5311,7 @@ func (x *Group) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Group.ProtoReflect.Descriptor instead.
 func (*Group) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{61}
+	return file_replication_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Group) GetName() string {
@@ -5403,7 +5471,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5415,7 +5483,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[62]
+	mi := &file_replication_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5428,7 +5496,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{62}
+	return file_replication_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Disconnect) GetLostAfter() int64 {
@@ -5458,7 +5526,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5470,7 +5538,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[63]
+	mi := &file_replication_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5483,7 +5551,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{63}
+	return file_replication_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Toleration) GetKey() string {
@@ -5538,7 +5606,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5550,7 +5618,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[64]
+	mi := &file_replication_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5563,7 +5631,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{64}
+	return file_replication_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Task) GetName() string {
@@ -5640,7 +5708,7 @@ type DeviceRequest struct {
 
 func (x *DeviceRequest) Reset() {
 	*x = DeviceRequest{}
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5652,7 +5720,7 @@ func (x *DeviceRequest) String() string {
 func (*DeviceRequest) ProtoMessage() {}
 
 func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[65]
+	mi := &file_replication_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5665,7 +5733,7 @@ func (x *DeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceRequest.ProtoReflect.Descriptor instead.
 func (*DeviceRequest) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{65}
+	return file_replication_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DeviceRequest) GetId() string {
@@ -5701,7 +5769,7 @@ type Constraint struct {
 
 func (x *Constraint) Reset() {
 	*x = Constraint{}
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5713,7 +5781,7 @@ func (x *Constraint) String() string {
 func (*Constraint) ProtoMessage() {}
 
 func (x *Constraint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[66]
+	mi := &file_replication_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5726,7 +5794,7 @@ func (x *Constraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Constraint.ProtoReflect.Descriptor instead.
 func (*Constraint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{66}
+	return file_replication_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Constraint) GetAttribute() string {
@@ -5767,7 +5835,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5779,7 +5847,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[67]
+	mi := &file_replication_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5792,7 +5860,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{67}
+	return file_replication_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Affinity) GetConstraint() *Constraint {
@@ -5821,7 +5889,7 @@ type Spread struct {
 
 func (x *Spread) Reset() {
 	*x = Spread{}
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5833,7 +5901,7 @@ func (x *Spread) String() string {
 func (*Spread) ProtoMessage() {}
 
 func (x *Spread) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[68]
+	mi := &file_replication_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5846,7 +5914,7 @@ func (x *Spread) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spread.ProtoReflect.Descriptor instead.
 func (*Spread) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{68}
+	return file_replication_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Spread) GetAttribute() string {
@@ -5887,7 +5955,7 @@ type LabelTerm struct {
 
 func (x *LabelTerm) Reset() {
 	*x = LabelTerm{}
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5899,7 +5967,7 @@ func (x *LabelTerm) String() string {
 func (*LabelTerm) ProtoMessage() {}
 
 func (x *LabelTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[69]
+	mi := &file_replication_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5912,7 +5980,7 @@ func (x *LabelTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelTerm.ProtoReflect.Descriptor instead.
 func (*LabelTerm) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{69}
+	return file_replication_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *LabelTerm) GetLabels() map[string]string {
@@ -5960,7 +6028,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5972,7 +6040,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[70]
+	mi := &file_replication_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5985,7 +6053,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{70}
+	return file_replication_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Node) GetId() []byte {
@@ -6162,7 +6230,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6174,7 +6242,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[71]
+	mi := &file_replication_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6187,7 +6255,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{71}
+	return file_replication_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Taint) GetKey() string {
@@ -6236,7 +6304,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6248,7 +6316,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[72]
+	mi := &file_replication_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6261,7 +6329,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{72}
+	return file_replication_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Device) GetId() string {
@@ -6317,7 +6385,7 @@ type Evaluation struct {
 
 func (x *Evaluation) Reset() {
 	*x = Evaluation{}
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6329,7 +6397,7 @@ func (x *Evaluation) String() string {
 func (*Evaluation) ProtoMessage() {}
 
 func (x *Evaluation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[73]
+	mi := &file_replication_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6342,7 +6410,7 @@ func (x *Evaluation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evaluation.ProtoReflect.Descriptor instead.
 func (*Evaluation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{73}
+	return file_replication_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Evaluation) GetId() []byte {
@@ -6530,7 +6598,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6542,7 +6610,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[74]
+	mi := &file_replication_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6555,7 +6623,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{74}
+	return file_replication_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -6631,7 +6699,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6643,7 +6711,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6656,7 +6724,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -6694,7 +6762,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6706,7 +6774,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6719,7 +6787,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -6826,7 +6894,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6838,7 +6906,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6851,7 +6919,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -6903,7 +6971,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6915,7 +6983,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6928,7 +6996,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Namespace) GetName() string {
@@ -6989,13 +7057,14 @@ type PolicyVersion struct {
 	CreateIndex   uint64                  `protobuf:"varint,12,opt,name=create_index,json=createIndex,proto3" json:"create_index,omitempty"`
 	ModifyIndex   uint64                  `protobuf:"varint,13,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
 	Checks        map[string]*PolicyCheck `protobuf:"bytes,14,rep,name=checks,proto3" json:"checks,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Shadow        *ShadowSums             `protobuf:"bytes,15,opt,name=shadow,proto3" json:"shadow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7007,7 +7076,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7020,7 +7089,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -7121,6 +7190,13 @@ func (x *PolicyVersion) GetChecks() map[string]*PolicyCheck {
 	return nil
 }
 
+func (x *PolicyVersion) GetShadow() *ShadowSums {
+	if x != nil {
+		return x.Shadow
+	}
+	return nil
+}
+
 type PolicyLimits struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fuel          uint64                 `protobuf:"varint,1,opt,name=fuel,proto3" json:"fuel,omitempty"`
@@ -7133,7 +7209,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7145,7 +7221,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7158,7 +7234,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -7200,7 +7276,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7212,7 +7288,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7225,7 +7301,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -7265,7 +7341,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7277,7 +7353,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7290,7 +7366,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *PolicyState) GetName() string {
@@ -7362,7 +7438,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7374,7 +7450,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7387,7 +7463,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Trial) GetVersion() string {
@@ -7439,7 +7515,7 @@ type TrialPlan struct {
 
 func (x *TrialPlan) Reset() {
 	*x = TrialPlan{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7451,7 +7527,7 @@ func (x *TrialPlan) String() string {
 func (*TrialPlan) ProtoMessage() {}
 
 func (x *TrialPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7464,7 +7540,7 @@ func (x *TrialPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialPlan.ProtoReflect.Descriptor instead.
 func (*TrialPlan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *TrialPlan) GetBlock() int64 {
@@ -7528,7 +7604,7 @@ type PolicyTrial struct {
 
 func (x *PolicyTrial) Reset() {
 	*x = PolicyTrial{}
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7540,7 +7616,7 @@ func (x *PolicyTrial) String() string {
 func (*PolicyTrial) ProtoMessage() {}
 
 func (x *PolicyTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7553,7 +7629,7 @@ func (x *PolicyTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyTrial.ProtoReflect.Descriptor instead.
 func (*PolicyTrial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{85}
+	return file_replication_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *PolicyTrial) GetName() string {
@@ -7644,7 +7720,7 @@ type TrialBlock struct {
 
 func (x *TrialBlock) Reset() {
 	*x = TrialBlock{}
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7656,7 +7732,7 @@ func (x *TrialBlock) String() string {
 func (*TrialBlock) ProtoMessage() {}
 
 func (x *TrialBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7669,7 +7745,7 @@ func (x *TrialBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialBlock.ProtoReflect.Descriptor instead.
 func (*TrialBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{86}
+	return file_replication_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *TrialBlock) GetStart() int64 {
@@ -7693,6 +7769,66 @@ func (x *TrialBlock) GetSums() *PolicySums {
 	return nil
 }
 
+type ShadowSums struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Compared      int64                  `protobuf:"varint,1,opt,name=compared,proto3" json:"compared,omitempty"`
+	Active        *PolicySums            `protobuf:"bytes,2,opt,name=active,proto3" json:"active,omitempty"`
+	Shadow        *PolicySums            `protobuf:"bytes,3,opt,name=shadow,proto3" json:"shadow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShadowSums) Reset() {
+	*x = ShadowSums{}
+	mi := &file_replication_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShadowSums) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShadowSums) ProtoMessage() {}
+
+func (x *ShadowSums) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShadowSums.ProtoReflect.Descriptor instead.
+func (*ShadowSums) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{88}
+}
+
+func (x *ShadowSums) GetCompared() int64 {
+	if x != nil {
+		return x.Compared
+	}
+	return 0
+}
+
+func (x *ShadowSums) GetActive() *PolicySums {
+	if x != nil {
+		return x.Active
+	}
+	return nil
+}
+
+func (x *ShadowSums) GetShadow() *PolicySums {
+	if x != nil {
+		return x.Shadow
+	}
+	return nil
+}
+
 type PolicySums struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Placed           int64                  `protobuf:"varint,1,opt,name=placed,proto3" json:"placed,omitempty"`
@@ -7703,13 +7839,14 @@ type PolicySums struct {
 	LostMemory       int64                  `protobuf:"varint,6,opt,name=lost_memory,json=lostMemory,proto3" json:"lost_memory,omitempty"`
 	BudgetViolations int64                  `protobuf:"varint,7,opt,name=budget_violations,json=budgetViolations,proto3" json:"budget_violations,omitempty"`
 	HighestPriority  int32                  `protobuf:"varint,8,opt,name=highest_priority,json=highestPriority,proto3" json:"highest_priority,omitempty"`
+	Arrived          int64                  `protobuf:"varint,9,opt,name=arrived,proto3" json:"arrived,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PolicySums) Reset() {
 	*x = PolicySums{}
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7721,7 +7858,7 @@ func (x *PolicySums) String() string {
 func (*PolicySums) ProtoMessage() {}
 
 func (x *PolicySums) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7734,7 +7871,7 @@ func (x *PolicySums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySums.ProtoReflect.Descriptor instead.
 func (*PolicySums) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{87}
+	return file_replication_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *PolicySums) GetPlaced() int64 {
@@ -7793,6 +7930,13 @@ func (x *PolicySums) GetHighestPriority() int32 {
 	return 0
 }
 
+func (x *PolicySums) GetArrived() int64 {
+	if x != nil {
+		return x.Arrived
+	}
+	return 0
+}
+
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Accessor      string                 `protobuf:"bytes,1,opt,name=accessor,proto3" json:"accessor,omitempty"`
@@ -7809,7 +7953,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7821,7 +7965,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7834,7 +7978,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{88}
+	return file_replication_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Token) GetAccessor() string {
@@ -7905,7 +8049,7 @@ type Signer struct {
 
 func (x *Signer) Reset() {
 	*x = Signer{}
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7917,7 +8061,7 @@ func (x *Signer) String() string {
 func (*Signer) ProtoMessage() {}
 
 func (x *Signer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7930,7 +8074,7 @@ func (x *Signer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signer.ProtoReflect.Descriptor instead.
 func (*Signer) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{89}
+	return file_replication_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Signer) GetServerId() string {
@@ -7976,7 +8120,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7988,7 +8132,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8001,7 +8145,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{90}
+	return file_replication_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Result) GetCode() string {
@@ -8083,7 +8227,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8095,7 +8239,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8108,7 +8252,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{91}
+	return file_replication_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -8496,7 +8640,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8508,7 +8652,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8521,7 +8665,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{92}
+	return file_replication_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -8580,7 +8724,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8592,7 +8736,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8605,7 +8749,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{93}
+	return file_replication_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -8639,7 +8783,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8651,7 +8795,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8664,7 +8808,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{94}
+	return file_replication_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -8693,7 +8837,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8705,7 +8849,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8718,7 +8862,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{95}
+	return file_replication_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -8759,7 +8903,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8771,7 +8915,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8784,7 +8928,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{96}
+	return file_replication_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Upload) GetDigest() string {
@@ -8810,7 +8954,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[97]
+	mi := &file_replication_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8822,7 +8966,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[97]
+	mi := &file_replication_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8835,7 +8979,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{97}
+	return file_replication_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -8858,7 +9002,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[98]
+	mi := &file_replication_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8870,7 +9014,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[98]
+	mi := &file_replication_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8883,7 +9027,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{98}
+	return file_replication_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -8933,7 +9077,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[99]
+	mi := &file_replication_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8945,7 +9089,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[99]
+	mi := &file_replication_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8958,7 +9102,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{99}
+	return file_replication_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -8998,7 +9142,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[100]
+	mi := &file_replication_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9010,7 +9154,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[100]
+	mi := &file_replication_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9023,7 +9167,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{100}
+	return file_replication_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -9037,7 +9181,7 @@ var File_replication_proto protoreflect.FileDescriptor
 
 const file_replication_proto_rawDesc = "" +
 	"\n" +
-	"\x11replication.proto\x12\x13cede.replication.v1\"\xc6\x15\n" +
+	"\x11replication.proto\x12\x13cede.replication.v1\"\x90\x16\n" +
 	"\x05Entry\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x10\n" +
@@ -9082,7 +9226,8 @@ const file_replication_proto_rawDesc = "" +
 	"\x10upsert_namespace\x18& \x01(\v2$.cede.replication.v1.UpsertNamespaceH\x00R\x0fupsertNamespace\x12Q\n" +
 	"\x10delete_namespace\x18' \x01(\v2$.cede.replication.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12?\n" +
 	"\n" +
-	"put_signer\x18( \x01(\v2\x1e.cede.replication.v1.PutSignerH\x00R\tputSigner\x12O\n" +
+	"put_signer\x18( \x01(\v2\x1e.cede.replication.v1.PutSignerH\x00R\tputSigner\x12H\n" +
+	"\rreport_shadow\x18) \x01(\v2!.cede.replication.v1.ReportShadowH\x00R\freportShadow\x12O\n" +
 	"\x0fchange_clusters\x18\xc8\x01 \x01(\v2#.cede.replication.v1.ChangeClustersH\x00R\x0echangeClusters\x12L\n" +
 	"\x0edelete_cluster\x18\xc9\x01 \x01(\v2\".cede.replication.v1.DeleteClusterH\x00R\rdeleteCluster\x12F\n" +
 	"\fstop_binding\x18\xca\x01 \x01(\v2 .cede.replication.v1.StopBindingH\x00R\vstopBinding\x12W\n" +
@@ -9179,7 +9324,10 @@ const file_replication_proto_rawDesc = "" +
 	"\vCheckPolicy\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x126\n" +
-	"\x05check\x18\x03 \x01(\v2 .cede.replication.v1.PolicyCheckR\x05check\"\xdc\x01\n" +
+	"\x05check\x18\x03 \x01(\v2 .cede.replication.v1.PolicyCheckR\x05check\"]\n" +
+	"\fReportShadow\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x123\n" +
+	"\x04sums\x18\x02 \x01(\v2\x1f.cede.replication.v1.ShadowSumsR\x04sums\"\xdc\x01\n" +
 	"\fChangePolicy\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02op\x18\x02 \x01(\rR\x02op\x12\x18\n" +
@@ -9792,7 +9940,7 @@ const file_replication_proto_rawDesc = "" +
 	"\vdescription\x18\x03 \x01(\tR\vdescription\x12!\n" +
 	"\fcreate_index\x18\x04 \x01(\x04R\vcreateIndex\x12!\n" +
 	"\fmodify_index\x18\x05 \x01(\x04R\vmodifyIndex\x12!\n" +
-	"\fweight_index\x18\x06 \x01(\x04R\vweightIndex\"\x90\x04\n" +
+	"\fweight_index\x18\x06 \x01(\x04R\vweightIndex\"\xc9\x04\n" +
 	"\rPolicyVersion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -9808,7 +9956,8 @@ const file_replication_proto_rawDesc = "" +
 	"\x04time\x18\v \x01(\x10R\x04time\x12!\n" +
 	"\fcreate_index\x18\f \x01(\x04R\vcreateIndex\x12!\n" +
 	"\fmodify_index\x18\r \x01(\x04R\vmodifyIndex\x12F\n" +
-	"\x06checks\x18\x0e \x03(\v2..cede.replication.v1.PolicyVersion.ChecksEntryR\x06checks\x1a[\n" +
+	"\x06checks\x18\x0e \x03(\v2..cede.replication.v1.PolicyVersion.ChecksEntryR\x06checks\x127\n" +
+	"\x06shadow\x18\x0f \x01(\v2\x1f.cede.replication.v1.ShadowSumsR\x06shadow\x1a[\n" +
 	"\vChecksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x126\n" +
 	"\x05value\x18\x02 \x01(\v2 .cede.replication.v1.PolicyCheckR\x05value:\x028\x01\"p\n" +
@@ -9866,7 +10015,12 @@ const file_replication_proto_rawDesc = "" +
 	"TrialBlock\x12\x14\n" +
 	"\x05start\x18\x01 \x01(\x10R\x05start\x12\x1c\n" +
 	"\tcandidate\x18\x02 \x01(\bR\tcandidate\x123\n" +
-	"\x04sums\x18\x03 \x01(\v2\x1f.cede.replication.v1.PolicySumsR\x04sums\"\x87\x02\n" +
+	"\x04sums\x18\x03 \x01(\v2\x1f.cede.replication.v1.PolicySumsR\x04sums\"\x9a\x01\n" +
+	"\n" +
+	"ShadowSums\x12\x1a\n" +
+	"\bcompared\x18\x01 \x01(\x03R\bcompared\x127\n" +
+	"\x06active\x18\x02 \x01(\v2\x1f.cede.replication.v1.PolicySumsR\x06active\x127\n" +
+	"\x06shadow\x18\x03 \x01(\v2\x1f.cede.replication.v1.PolicySumsR\x06shadow\"\xa1\x02\n" +
 	"\n" +
 	"PolicySums\x12\x16\n" +
 	"\x06placed\x18\x01 \x01(\x03R\x06placed\x12\x16\n" +
@@ -9877,7 +10031,8 @@ const file_replication_proto_rawDesc = "" +
 	"\vlost_memory\x18\x06 \x01(\x03R\n" +
 	"lostMemory\x12+\n" +
 	"\x11budget_violations\x18\a \x01(\x03R\x10budgetViolations\x12)\n" +
-	"\x10highest_priority\x18\b \x01(\x05R\x0fhighestPriority\"\xe2\x01\n" +
+	"\x10highest_priority\x18\b \x01(\x05R\x0fhighestPriority\x12\x18\n" +
+	"\aarrived\x18\t \x01(\x03R\aarrived\"\xe2\x01\n" +
 	"\x05Token\x12\x1a\n" +
 	"\baccessor\x18\x01 \x01(\tR\baccessor\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -9986,7 +10141,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 131)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 133)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -10008,117 +10163,119 @@ var file_replication_proto_goTypes = []any{
 	(*RestoreState)(nil),         // 17: cede.replication.v1.RestoreState
 	(*PutChunk)(nil),             // 18: cede.replication.v1.PutChunk
 	(*CheckPolicy)(nil),          // 19: cede.replication.v1.CheckPolicy
-	(*ChangePolicy)(nil),         // 20: cede.replication.v1.ChangePolicy
-	(*PutToken)(nil),             // 21: cede.replication.v1.PutToken
-	(*DeleteToken)(nil),          // 22: cede.replication.v1.DeleteToken
-	(*PutSigner)(nil),            // 23: cede.replication.v1.PutSigner
-	(*DeleteBudget)(nil),         // 24: cede.replication.v1.DeleteBudget
-	(*UpsertClusters)(nil),       // 25: cede.replication.v1.UpsertClusters
-	(*UpsertBinding)(nil),        // 26: cede.replication.v1.UpsertBinding
-	(*StopBinding)(nil),          // 27: cede.replication.v1.StopBinding
-	(*ChangeClusters)(nil),       // 28: cede.replication.v1.ChangeClusters
-	(*ClusterChange)(nil),        // 29: cede.replication.v1.ClusterChange
-	(*DeleteCluster)(nil),        // 30: cede.replication.v1.DeleteCluster
-	(*DeleteBinding)(nil),        // 31: cede.replication.v1.DeleteBinding
-	(*EndAssignments)(nil),       // 32: cede.replication.v1.EndAssignments
-	(*UpdateAssignments)(nil),    // 33: cede.replication.v1.UpdateAssignments
-	(*AssignmentUpdate)(nil),     // 34: cede.replication.v1.AssignmentUpdate
-	(*StopAssignments)(nil),      // 35: cede.replication.v1.StopAssignments
-	(*Cluster)(nil),              // 36: cede.replication.v1.Cluster
-	(*Binding)(nil),              // 37: cede.replication.v1.Binding
-	(*Assignment)(nil),           // 38: cede.replication.v1.Assignment
-	(*Withdrawal)(nil),           // 39: cede.replication.v1.Withdrawal
-	(*Budget)(nil),               // 40: cede.replication.v1.Budget
-	(*Rate)(nil),                 // 41: cede.replication.v1.Rate
-	(*EvictionsAt)(nil),          // 42: cede.replication.v1.EvictionsAt
-	(*Bound)(nil),                // 43: cede.replication.v1.Bound
-	(*Batch)(nil),                // 44: cede.replication.v1.Batch
-	(*JobRef)(nil),               // 45: cede.replication.v1.JobRef
-	(*Plan)(nil),                 // 46: cede.replication.v1.Plan
-	(*CommitGroup)(nil),          // 47: cede.replication.v1.CommitGroup
-	(*Choice)(nil),               // 48: cede.replication.v1.Choice
-	(*PolicyCall)(nil),           // 49: cede.replication.v1.PolicyCall
-	(*RankedOption)(nil),         // 50: cede.replication.v1.RankedOption
-	(*Outlook)(nil),              // 51: cede.replication.v1.Outlook
-	(*Candidate)(nil),            // 52: cede.replication.v1.Candidate
-	(*Stop)(nil),                 // 53: cede.replication.v1.Stop
-	(*Eviction)(nil),             // 54: cede.replication.v1.Eviction
-	(*Claim)(nil),                // 55: cede.replication.v1.Claim
-	(*DeviceUse)(nil),            // 56: cede.replication.v1.DeviceUse
-	(*Allocation)(nil),           // 57: cede.replication.v1.Allocation
-	(*JobKey)(nil),               // 58: cede.replication.v1.JobKey
-	(*Job)(nil),                  // 59: cede.replication.v1.Job
-	(*PreemptionToleration)(nil), // 60: cede.replication.v1.PreemptionToleration
-	(*Group)(nil),                // 61: cede.replication.v1.Group
-	(*Disconnect)(nil),           // 62: cede.replication.v1.Disconnect
-	(*Toleration)(nil),           // 63: cede.replication.v1.Toleration
-	(*Task)(nil),                 // 64: cede.replication.v1.Task
-	(*DeviceRequest)(nil),        // 65: cede.replication.v1.DeviceRequest
-	(*Constraint)(nil),           // 66: cede.replication.v1.Constraint
-	(*Affinity)(nil),             // 67: cede.replication.v1.Affinity
-	(*Spread)(nil),               // 68: cede.replication.v1.Spread
-	(*LabelTerm)(nil),            // 69: cede.replication.v1.LabelTerm
-	(*Node)(nil),                 // 70: cede.replication.v1.Node
-	(*Taint)(nil),                // 71: cede.replication.v1.Taint
-	(*Device)(nil),               // 72: cede.replication.v1.Device
-	(*Evaluation)(nil),           // 73: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 74: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 75: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 76: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 77: cede.replication.v1.PriorityClass
-	(*Namespace)(nil),            // 78: cede.replication.v1.Namespace
-	(*PolicyVersion)(nil),        // 79: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 80: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 81: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 82: cede.replication.v1.PolicyState
-	(*Trial)(nil),                // 83: cede.replication.v1.Trial
-	(*TrialPlan)(nil),            // 84: cede.replication.v1.TrialPlan
-	(*PolicyTrial)(nil),          // 85: cede.replication.v1.PolicyTrial
-	(*TrialBlock)(nil),           // 86: cede.replication.v1.TrialBlock
-	(*PolicySums)(nil),           // 87: cede.replication.v1.PolicySums
-	(*Token)(nil),                // 88: cede.replication.v1.Token
-	(*Signer)(nil),               // 89: cede.replication.v1.Signer
-	(*Result)(nil),               // 90: cede.replication.v1.Result
-	(*Record)(nil),               // 91: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 92: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 93: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 94: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 95: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 96: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 97: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 98: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 99: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 100: cede.replication.v1.SnapshotTail
-	nil,                          // 101: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 102: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 103: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 104: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 105: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 106: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 107: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 108: cede.replication.v1.Job.MetaEntry
-	nil,                          // 109: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 110: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 111: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 112: cede.replication.v1.Group.MetaEntry
-	nil,                          // 113: cede.replication.v1.Task.EnvEntry
-	nil,                          // 114: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 115: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 116: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 117: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 118: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 119: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 120: cede.replication.v1.Node.MetaEntry
-	nil,                          // 121: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 122: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 123: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 124: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 125: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 126: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 127: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 128: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 129: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 130: cede.replication.v1.PolicyState.TrippedEntry
+	(*ReportShadow)(nil),         // 20: cede.replication.v1.ReportShadow
+	(*ChangePolicy)(nil),         // 21: cede.replication.v1.ChangePolicy
+	(*PutToken)(nil),             // 22: cede.replication.v1.PutToken
+	(*DeleteToken)(nil),          // 23: cede.replication.v1.DeleteToken
+	(*PutSigner)(nil),            // 24: cede.replication.v1.PutSigner
+	(*DeleteBudget)(nil),         // 25: cede.replication.v1.DeleteBudget
+	(*UpsertClusters)(nil),       // 26: cede.replication.v1.UpsertClusters
+	(*UpsertBinding)(nil),        // 27: cede.replication.v1.UpsertBinding
+	(*StopBinding)(nil),          // 28: cede.replication.v1.StopBinding
+	(*ChangeClusters)(nil),       // 29: cede.replication.v1.ChangeClusters
+	(*ClusterChange)(nil),        // 30: cede.replication.v1.ClusterChange
+	(*DeleteCluster)(nil),        // 31: cede.replication.v1.DeleteCluster
+	(*DeleteBinding)(nil),        // 32: cede.replication.v1.DeleteBinding
+	(*EndAssignments)(nil),       // 33: cede.replication.v1.EndAssignments
+	(*UpdateAssignments)(nil),    // 34: cede.replication.v1.UpdateAssignments
+	(*AssignmentUpdate)(nil),     // 35: cede.replication.v1.AssignmentUpdate
+	(*StopAssignments)(nil),      // 36: cede.replication.v1.StopAssignments
+	(*Cluster)(nil),              // 37: cede.replication.v1.Cluster
+	(*Binding)(nil),              // 38: cede.replication.v1.Binding
+	(*Assignment)(nil),           // 39: cede.replication.v1.Assignment
+	(*Withdrawal)(nil),           // 40: cede.replication.v1.Withdrawal
+	(*Budget)(nil),               // 41: cede.replication.v1.Budget
+	(*Rate)(nil),                 // 42: cede.replication.v1.Rate
+	(*EvictionsAt)(nil),          // 43: cede.replication.v1.EvictionsAt
+	(*Bound)(nil),                // 44: cede.replication.v1.Bound
+	(*Batch)(nil),                // 45: cede.replication.v1.Batch
+	(*JobRef)(nil),               // 46: cede.replication.v1.JobRef
+	(*Plan)(nil),                 // 47: cede.replication.v1.Plan
+	(*CommitGroup)(nil),          // 48: cede.replication.v1.CommitGroup
+	(*Choice)(nil),               // 49: cede.replication.v1.Choice
+	(*PolicyCall)(nil),           // 50: cede.replication.v1.PolicyCall
+	(*RankedOption)(nil),         // 51: cede.replication.v1.RankedOption
+	(*Outlook)(nil),              // 52: cede.replication.v1.Outlook
+	(*Candidate)(nil),            // 53: cede.replication.v1.Candidate
+	(*Stop)(nil),                 // 54: cede.replication.v1.Stop
+	(*Eviction)(nil),             // 55: cede.replication.v1.Eviction
+	(*Claim)(nil),                // 56: cede.replication.v1.Claim
+	(*DeviceUse)(nil),            // 57: cede.replication.v1.DeviceUse
+	(*Allocation)(nil),           // 58: cede.replication.v1.Allocation
+	(*JobKey)(nil),               // 59: cede.replication.v1.JobKey
+	(*Job)(nil),                  // 60: cede.replication.v1.Job
+	(*PreemptionToleration)(nil), // 61: cede.replication.v1.PreemptionToleration
+	(*Group)(nil),                // 62: cede.replication.v1.Group
+	(*Disconnect)(nil),           // 63: cede.replication.v1.Disconnect
+	(*Toleration)(nil),           // 64: cede.replication.v1.Toleration
+	(*Task)(nil),                 // 65: cede.replication.v1.Task
+	(*DeviceRequest)(nil),        // 66: cede.replication.v1.DeviceRequest
+	(*Constraint)(nil),           // 67: cede.replication.v1.Constraint
+	(*Affinity)(nil),             // 68: cede.replication.v1.Affinity
+	(*Spread)(nil),               // 69: cede.replication.v1.Spread
+	(*LabelTerm)(nil),            // 70: cede.replication.v1.LabelTerm
+	(*Node)(nil),                 // 71: cede.replication.v1.Node
+	(*Taint)(nil),                // 72: cede.replication.v1.Taint
+	(*Device)(nil),               // 73: cede.replication.v1.Device
+	(*Evaluation)(nil),           // 74: cede.replication.v1.Evaluation
+	(*Explanation)(nil),          // 75: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 76: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 77: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 78: cede.replication.v1.PriorityClass
+	(*Namespace)(nil),            // 79: cede.replication.v1.Namespace
+	(*PolicyVersion)(nil),        // 80: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 81: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 82: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 83: cede.replication.v1.PolicyState
+	(*Trial)(nil),                // 84: cede.replication.v1.Trial
+	(*TrialPlan)(nil),            // 85: cede.replication.v1.TrialPlan
+	(*PolicyTrial)(nil),          // 86: cede.replication.v1.PolicyTrial
+	(*TrialBlock)(nil),           // 87: cede.replication.v1.TrialBlock
+	(*ShadowSums)(nil),           // 88: cede.replication.v1.ShadowSums
+	(*PolicySums)(nil),           // 89: cede.replication.v1.PolicySums
+	(*Token)(nil),                // 90: cede.replication.v1.Token
+	(*Signer)(nil),               // 91: cede.replication.v1.Signer
+	(*Result)(nil),               // 92: cede.replication.v1.Result
+	(*Record)(nil),               // 93: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 94: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 95: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 96: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 97: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 98: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 99: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 100: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 101: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 102: cede.replication.v1.SnapshotTail
+	nil,                          // 103: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 104: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 105: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 106: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 107: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 108: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 109: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 110: cede.replication.v1.Job.MetaEntry
+	nil,                          // 111: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 112: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 113: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 114: cede.replication.v1.Group.MetaEntry
+	nil,                          // 115: cede.replication.v1.Task.EnvEntry
+	nil,                          // 116: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 117: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 118: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 119: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 120: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 121: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 122: cede.replication.v1.Node.MetaEntry
+	nil,                          // 123: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 124: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 125: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 126: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 127: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 128: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 129: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 130: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 131: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 132: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
 	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
@@ -10127,178 +10284,183 @@ var file_replication_proto_depIdxs = []int32{
 	4,   // 3: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
 	5,   // 4: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
 	6,   // 5: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
-	44,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
+	45,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
 	7,   // 7: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
 	8,   // 8: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
 	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	77,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	78,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	16,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	18,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	79,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	80,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	19,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
-	20,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
-	21,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
-	22,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
-	40,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
-	24,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
-	25,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
-	26,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
-	31,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
-	32,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
+	21,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
+	22,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
+	23,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
+	41,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
+	25,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
+	26,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
+	27,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
+	32,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
+	33,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
 	17,  // 27: cede.replication.v1.Entry.restore_state:type_name -> cede.replication.v1.RestoreState
 	14,  // 28: cede.replication.v1.Entry.upsert_namespace:type_name -> cede.replication.v1.UpsertNamespace
 	15,  // 29: cede.replication.v1.Entry.delete_namespace:type_name -> cede.replication.v1.DeleteNamespace
-	23,  // 30: cede.replication.v1.Entry.put_signer:type_name -> cede.replication.v1.PutSigner
-	28,  // 31: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
-	30,  // 32: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
-	27,  // 33: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
-	33,  // 34: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
-	35,  // 35: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
-	59,  // 36: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	73,  // 37: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
-	44,  // 38: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	58,  // 39: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	73,  // 40: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	73,  // 41: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	70,  // 42: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	71,  // 43: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
-	71,  // 44: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
-	11,  // 45: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	76,  // 46: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	78,  // 47: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
-	58,  // 48: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	81,  // 49: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	84,  // 50: cede.replication.v1.ChangePolicy.trial:type_name -> cede.replication.v1.TrialPlan
-	88,  // 51: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	89,  // 52: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
-	36,  // 53: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
-	37,  // 54: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	73,  // 55: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	58,  // 56: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	73,  // 57: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
-	29,  // 58: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	101, // 59: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
-	55,  // 60: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
-	58,  // 61: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
-	34,  // 62: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	102, // 63: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	103, // 64: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	104, // 65: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	105, // 66: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	106, // 67: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	66,  // 68: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	58,  // 69: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	107, // 70: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
-	43,  // 71: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
-	43,  // 72: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
-	41,  // 73: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
-	42,  // 74: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
-	45,  // 75: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	46,  // 76: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	58,  // 77: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	47,  // 78: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	57,  // 79: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	57,  // 80: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	53,  // 81: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	54,  // 82: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	55,  // 83: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	38,  // 84: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
-	39,  // 85: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
-	48,  // 86: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
-	49,  // 87: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
-	49,  // 88: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
-	50,  // 89: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
-	52,  // 90: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
-	51,  // 91: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
-	58,  // 92: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	56,  // 93: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	56,  // 94: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	108, // 95: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	61,  // 96: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	60,  // 97: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	109, // 98: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	65,  // 99: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	110, // 100: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	66,  // 101: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	67,  // 102: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	68,  // 103: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	69,  // 104: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	69,  // 105: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	111, // 106: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	112, // 107: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	64,  // 108: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	63,  // 109: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	62,  // 110: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	113, // 111: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	114, // 112: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	66,  // 113: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	66,  // 114: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	115, // 115: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	116, // 116: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	117, // 117: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	118, // 118: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	72,  // 119: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	119, // 120: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	120, // 121: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	71,  // 122: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	121, // 123: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	122, // 124: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	123, // 125: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	124, // 126: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	125, // 127: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	126, // 128: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	127, // 129: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	128, // 130: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	75,  // 131: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	41,  // 132: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
-	80,  // 133: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	129, // 134: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	130, // 135: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	83,  // 136: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	84,  // 137: cede.replication.v1.PolicyTrial.plan:type_name -> cede.replication.v1.TrialPlan
-	86,  // 138: cede.replication.v1.PolicyTrial.blocks:type_name -> cede.replication.v1.TrialBlock
-	86,  // 139: cede.replication.v1.PolicyTrial.current:type_name -> cede.replication.v1.TrialBlock
-	83,  // 140: cede.replication.v1.PolicyTrial.end:type_name -> cede.replication.v1.Trial
-	87,  // 141: cede.replication.v1.TrialBlock.sums:type_name -> cede.replication.v1.PolicySums
-	58,  // 142: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	92,  // 143: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	76,  // 144: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	77,  // 145: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	70,  // 146: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	93,  // 147: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	94,  // 148: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	73,  // 149: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	55,  // 150: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	95,  // 151: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	79,  // 152: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	82,  // 153: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	96,  // 154: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	97,  // 155: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	88,  // 156: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	98,  // 157: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	99,  // 158: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	100, // 159: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	40,  // 160: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	36,  // 161: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	37,  // 162: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	38,  // 163: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	78,  // 164: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	89,  // 165: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
-	85,  // 166: cede.replication.v1.Record.policy_trial:type_name -> cede.replication.v1.PolicyTrial
-	58,  // 167: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	59,  // 168: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	57,  // 169: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	58,  // 170: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	74,  // 171: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	81,  // 172: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	173, // [173:173] is the sub-list for method output_type
-	173, // [173:173] is the sub-list for method input_type
-	173, // [173:173] is the sub-list for extension type_name
-	173, // [173:173] is the sub-list for extension extendee
-	0,   // [0:173] is the sub-list for field type_name
+	24,  // 30: cede.replication.v1.Entry.put_signer:type_name -> cede.replication.v1.PutSigner
+	20,  // 31: cede.replication.v1.Entry.report_shadow:type_name -> cede.replication.v1.ReportShadow
+	29,  // 32: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
+	31,  // 33: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
+	28,  // 34: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
+	34,  // 35: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
+	36,  // 36: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
+	60,  // 37: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	74,  // 38: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	45,  // 39: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
+	59,  // 40: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	74,  // 41: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	74,  // 42: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	71,  // 43: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	72,  // 44: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	72,  // 45: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	11,  // 46: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
+	77,  // 47: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	79,  // 48: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
+	59,  // 49: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	82,  // 50: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	88,  // 51: cede.replication.v1.ReportShadow.sums:type_name -> cede.replication.v1.ShadowSums
+	85,  // 52: cede.replication.v1.ChangePolicy.trial:type_name -> cede.replication.v1.TrialPlan
+	90,  // 53: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	91,  // 54: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
+	37,  // 55: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
+	38,  // 56: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
+	74,  // 57: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	59,  // 58: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	74,  // 59: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	30,  // 60: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
+	103, // 61: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	56,  // 62: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	59,  // 63: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	35,  // 64: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
+	104, // 65: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	105, // 66: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	106, // 67: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	107, // 68: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	108, // 69: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	67,  // 70: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	59,  // 71: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	109, // 72: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	44,  // 73: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	44,  // 74: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	42,  // 75: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
+	43,  // 76: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
+	46,  // 77: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	47,  // 78: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	59,  // 79: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	48,  // 80: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	58,  // 81: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	58,  // 82: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	54,  // 83: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	55,  // 84: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	56,  // 85: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	39,  // 86: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
+	40,  // 87: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
+	49,  // 88: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
+	50,  // 89: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
+	50,  // 90: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
+	51,  // 91: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
+	53,  // 92: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
+	52,  // 93: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
+	59,  // 94: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	57,  // 95: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	57,  // 96: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	110, // 97: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	62,  // 98: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	61,  // 99: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	111, // 100: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	66,  // 101: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	112, // 102: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	67,  // 103: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	68,  // 104: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	69,  // 105: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	70,  // 106: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	70,  // 107: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	113, // 108: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	114, // 109: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	65,  // 110: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	64,  // 111: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	63,  // 112: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	115, // 113: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	116, // 114: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	67,  // 115: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	67,  // 116: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	117, // 117: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	118, // 118: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	119, // 119: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	120, // 120: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	73,  // 121: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	121, // 122: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	122, // 123: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	72,  // 124: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	123, // 125: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	124, // 126: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	125, // 127: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	126, // 128: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	127, // 129: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	128, // 130: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	129, // 131: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	130, // 132: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	76,  // 133: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	42,  // 134: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
+	81,  // 135: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	131, // 136: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	88,  // 137: cede.replication.v1.PolicyVersion.shadow:type_name -> cede.replication.v1.ShadowSums
+	132, // 138: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	84,  // 139: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	85,  // 140: cede.replication.v1.PolicyTrial.plan:type_name -> cede.replication.v1.TrialPlan
+	87,  // 141: cede.replication.v1.PolicyTrial.blocks:type_name -> cede.replication.v1.TrialBlock
+	87,  // 142: cede.replication.v1.PolicyTrial.current:type_name -> cede.replication.v1.TrialBlock
+	84,  // 143: cede.replication.v1.PolicyTrial.end:type_name -> cede.replication.v1.Trial
+	89,  // 144: cede.replication.v1.TrialBlock.sums:type_name -> cede.replication.v1.PolicySums
+	89,  // 145: cede.replication.v1.ShadowSums.active:type_name -> cede.replication.v1.PolicySums
+	89,  // 146: cede.replication.v1.ShadowSums.shadow:type_name -> cede.replication.v1.PolicySums
+	59,  // 147: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	94,  // 148: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	77,  // 149: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	78,  // 150: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	71,  // 151: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	95,  // 152: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	96,  // 153: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	74,  // 154: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	56,  // 155: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	97,  // 156: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	80,  // 157: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	83,  // 158: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	98,  // 159: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	99,  // 160: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	90,  // 161: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	100, // 162: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	101, // 163: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	102, // 164: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	41,  // 165: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	37,  // 166: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	38,  // 167: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	39,  // 168: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	79,  // 169: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	91,  // 170: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
+	86,  // 171: cede.replication.v1.Record.policy_trial:type_name -> cede.replication.v1.PolicyTrial
+	59,  // 172: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	60,  // 173: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	58,  // 174: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	59,  // 175: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	75,  // 176: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	82,  // 177: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	178, // [178:178] is the sub-list for method output_type
+	178, // [178:178] is the sub-list for method input_type
+	178, // [178:178] is the sub-list for extension type_name
+	178, // [178:178] is the sub-list for extension extendee
+	0,   // [0:178] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -10338,6 +10500,7 @@ func file_replication_proto_init() {
 		(*Entry_UpsertNamespace)(nil),
 		(*Entry_DeleteNamespace)(nil),
 		(*Entry_PutSigner)(nil),
+		(*Entry_ReportShadow)(nil),
 		(*Entry_ChangeClusters)(nil),
 		(*Entry_DeleteCluster)(nil),
 		(*Entry_StopBinding)(nil),
@@ -10350,11 +10513,11 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[12].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[14].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[15].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[26].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[27].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[60].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[76].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[91].OneofWrappers = []any{
+	file_replication_proto_msgTypes[28].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[61].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[77].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[93].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -10386,7 +10549,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   131,
+			NumMessages:   133,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -64,6 +64,7 @@ var builders = replication.NewTable("eventsink", map[replication.Kind]commandBui
 	replication.KindRestoreState:      noEvent, // the state is replaced: see Publisher.Observe
 	replication.KindLoadPolicy:        build((*eventBuilder).loadPolicy),
 	replication.KindCheckPolicy:       build((*eventBuilder).policyChecked),
+	replication.KindReportShadow:      noEvent, // the status of the policy shows the sums
 	replication.KindChangePolicy:      build((*eventBuilder).changePolicy),
 	replication.KindPutToken: build(func(b *eventBuilder, c *replication.PutToken) {
 		b.operator("TokenCreated", c.Token.Accessor, c.Token.Name)

@@ -206,8 +206,10 @@ func (m *Manager) step(ctx context.Context) (again time.Duration) {
 			again = retryInterval
 		}
 	}
-	if due := m.endTrials(ctx, states); due > 0 && (again == 0 || due < again) {
-		again = due
+	for _, due := range []time.Duration{reportShadows(ctx, m), m.endTrials(ctx, states)} {
+		if due > 0 && (again == 0 || due < again) {
+			again = due
+		}
 	}
 	m.stepMu.Lock()
 	defer m.stepMu.Unlock()

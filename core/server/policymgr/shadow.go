@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 )
@@ -29,6 +30,8 @@ const (
 	// shadowSample is the sampling of decisions while the queue is more than half full: one
 	// in so many.
 	shadowSample = 4
+	// shadowReportInterval is how often servers report the sums of shadow runs.
+	shadowReportInterval = 10 * time.Second
 	// maxVictims is how many victims a comparison describes.
 	maxVictims = 8
 )
@@ -87,6 +90,8 @@ type shadows struct {
 	fallback *policy.Version
 	runs     map[string]*shadowRun // by name of the policy
 	offered  int
+	pending  map[string]*model.ShadowSums // by version: not reported to the cluster yet
+	reported time.Time                    // when sums were reported last
 }
 
 // shadowRun is the run of one candidate.
@@ -105,7 +110,7 @@ type shadowTask struct {
 }
 
 func newShadows(c clock.Clock, h *decisionHistory) *shadows {
-	return &shadows{clock: c, history: h, queue: make(chan shadowTask, maxShadowQueue), runs: map[string]*shadowRun{}}
+	return &shadows{clock: c, history: h, queue: make(chan shadowTask, maxShadowQueue), runs: map[string]*shadowRun{}, pending: map[string]*model.ShadowSums{}}
 }
 
 // setActive sets the active versions, by name.
@@ -238,6 +243,64 @@ func describeVictims(snap *state.Snapshot, victims []string, now int64) (list []
 	return list
 }
 
+// sumsOf returns the effects that a plan has if all of it is committed.
+func sumsOf(snap *state.Snapshot, p *model.Plan) (s model.PolicySums) {
+	charged := map[int32]int{}
+	for i := range p.Groups {
+		s.Placed += int64(len(p.Groups[i].Placements))
+		for _, e := range p.Groups[i].Evictions {
+			if a := snap.Alloc(e.AllocID); a != nil {
+				s.AddVictim(a, p.Now, snap.OverrunsBudget(a, p.Now, charged))
+			}
+		}
+	}
+	return s
+}
+
+// addPending adds a comparison to the sums that were not reported yet. s.mu is held.
+func (s *shadows) addPending(version string, sums *model.ShadowSums) {
+	if s.pending[version] == nil {
+		s.pending[version] = &model.ShadowSums{}
+	}
+	s.pending[version].Add(sums)
+}
+
+// takePending returns the sums that were not reported yet, ascending by version,
+// and clears them. It returns none before shadowReportInterval has passed since
+// the last ones, and the time until it must be called again; 0: there is no shadow run.
+func (s *shadows) takePending() (list []*replication.ReportShadow, again time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) == 0 && len(s.runs) == 0 {
+		return nil, 0
+	}
+	if left := shadowReportInterval - clock.Since(s.clock, s.reported); left > 0 {
+		return nil, left
+	}
+	s.reported = s.clock.Now()
+	for _, version := range slices.Sorted(maps.Keys(s.pending)) {
+		list = append(list, &replication.ReportShadow{Version: version, Sums: *s.pending[version]})
+	}
+	clear(s.pending)
+	return list, shadowReportInterval
+}
+
+// reportShadows writes the sums of a server's comparisons into the log, and returns the
+// time until it must be called again; 0: there is no shadow run. Sums are lost if the write
+// fails: if they were written nevertheless, a repetition would count them twice.
+func reportShadows(ctx context.Context, m *Manager) (again time.Duration) {
+	if m.cfg.Store.Snapshot().Meta().Version < actorsFrom {
+		return 0
+	}
+	list, again := m.shadows.takePending()
+	for _, r := range list {
+		if _, err := m.apply(ctx, r); err != nil {
+			m.cfg.Logger.DebugContext(ctx, "failed to report shadow run", "version", r.Version, "err", err)
+		}
+	}
+	return again
+}
+
 // agrees reports whether both sides place and evict the same.
 func (c *ShadowChoice) agrees(o *ShadowChoice) bool {
 	return slices.Equal(c.Victims, o.Victims) && slices.Equal(c.Places, o.Places)
@@ -293,8 +356,10 @@ func (c *comparer) compare(t shadowTask) {
 		return // the policy of the job is not loaded any more
 	}
 	shadow := newChoice(d.Snap, out, r.candidate.ID, Uses(out.Calls))
+	sums := model.ShadowSums{Compared: 1, Active: sumsOf(d.Snap, d.Outcome.Plan), Shadow: sumsOf(d.Snap, out.Plan)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.addPending(r.candidate.ID, &sums)
 	r.status.Decisions++
 	switch {
 	case shadow.Fault:

@@ -146,6 +146,7 @@ func (s policyStatus) page(p cmdutil.Page) {
 	s.checks(p)
 	s.trial(p)
 	s.shadowRun(p)
+	s.shadowSums(p)
 	s.decisions(p)
 }
 
@@ -304,6 +305,21 @@ func (s policyStatus) shadowRun(p cmdutil.Page) {
 	}
 	p.Table(t)
 	more(p, len(r.Differences))
+}
+
+// shadowSums prints the sums of the shadow run over all servers.
+func (s policyStatus) shadowSums(p cmdutil.Page) {
+	if s.Sums == nil {
+		return
+	}
+	p.Title(fmt.Sprintf("Sums of %s over all servers", cmdutil.Count(int(s.Sums.Compared), "decision", "decisions")))
+	t := &term.Table{Columns: []term.Column{{Title: "SUM"}, {Title: "ACTIVE", Right: true}, {Title: "SHADOW", Right: true}}}
+	row := func(name string, value func(*client.PolicySums) string) { t.Row(name, value(&s.Sums.Active), value(&s.Sums.Shadow)) }
+	row("victims", func(s *client.PolicySums) string { return cmdutil.Thousands(int(s.Victims)) })
+	row("lost work", func(s *client.PolicySums) string { return s.LostWork.Round(time.Second).String() })
+	row("highest priority evicted", func(s *client.PolicySums) string { return fmt.Sprint(s.HighestPriority) })
+	row("budgets violated", func(s *client.PolicySums) string { return cmdutil.Thousands(int(s.BudgetViolations)) })
+	p.Table(t)
 }
 
 // rowsShown limits the rows of a table unless the page is wide.

@@ -72,6 +72,7 @@ var pairs = []pair{
 	of[model.TrialPlan, pb.TrialPlan](),
 	of[model.TrialBlock, pb.TrialBlock](),
 	of[model.PolicySums, pb.PolicySums](),
+	of[model.ShadowSums, pb.ShadowSums](),
 
 	of[replication.Bootstrap, pb.Bootstrap](),
 	of[replication.SetVersion, pb.SetVersion](),
@@ -101,6 +102,7 @@ var pairs = []pair{
 	of[replication.PutChunk, pb.PutChunk](),
 	of[replication.RestoreState, pb.RestoreState](),
 	of[replication.CheckPolicy, pb.CheckPolicy](),
+	of[replication.ReportShadow, pb.ReportShadow](),
 	of[replication.ChangePolicy, pb.ChangePolicy](),
 	of[replication.PutToken, pb.PutToken](),
 	of[replication.DeleteToken, pb.DeleteToken](),
@@ -121,7 +123,7 @@ var inlined = []string{"SchedulerConfig.Gates", "ChangeNodes.Change", "DeleteBud
 
 // omitted lists struct fields that are not written if they are zero. Other struct
 // fields are always written.
-var omitted = []string{"PolicyState.LastTrial", "PolicyTrial.End"}
+var omitted = []string{"PolicyState.LastTrial", "PolicyTrial.End", "PolicyVersion.Shadow"}
 
 // derived lists exported fields that every server computes, and that are therefore not
 // written. A derived field that were written could differ between servers of two
