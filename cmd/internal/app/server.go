@@ -85,8 +85,8 @@ func (s *serverComponents) start(ctx context.Context, c *config.Config, process 
 		ID:  s.id,
 		Log: s.log, Applied: applied, Store: s.state, Policies: host, History: s.store.History(),
 		PolicySupport: server.PolicySupport{Modules: s.store.Blobs(), Conditions: condition.Trials{}},
-		Workers:      workerCount(c),
-		HeartbeatTTL: c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
+		Workers:       workerCount(c),
+		HeartbeatTTL:  c.Server.Heartbeat.TTL, HeartbeatGrace: c.Server.Heartbeat.Grace, HeartbeatRate: c.Server.Heartbeat.Rate,
 		Retention: gc.Retention{
 			Evals: c.Server.GC.Evals, Allocs: c.Server.GC.Allocs, Jobs: c.Server.GC.Jobs, Nodes: c.Server.GC.Nodes, Policies: c.Server.GC.Policies,
 		},

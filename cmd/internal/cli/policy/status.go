@@ -314,7 +314,9 @@ func (s policyStatus) shadowSums(p cmdutil.Page) {
 	}
 	p.Title(fmt.Sprintf("Sums of %s over all servers", cmdutil.Count(int(s.Sums.Compared), "decision", "decisions")))
 	t := &term.Table{Columns: []term.Column{{Title: "SUM"}, {Title: "ACTIVE", Right: true}, {Title: "SHADOW", Right: true}}}
-	row := func(name string, value func(*client.PolicySums) string) { t.Row(name, value(&s.Sums.Active), value(&s.Sums.Shadow)) }
+	row := func(name string, value func(*client.PolicySums) string) {
+		t.Row(name, value(&s.Sums.Active), value(&s.Sums.Shadow))
+	}
 	row("victims", func(s *client.PolicySums) string { return cmdutil.Thousands(int(s.Victims)) })
 	row("lost work", func(s *client.PolicySums) string { return s.LostWork.Round(time.Second).String() })
 	row("highest priority evicted", func(s *client.PolicySums) string { return fmt.Sprint(s.HighestPriority) })
