@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/trial"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // A lostWorkHost holds versions that evict the victims with the least lost work, or with
@@ -69,7 +71,7 @@ func (verdicts) Holds(condition string, s *trial.Summary) (bool, string, error) 
 
 // runTrial runs a trial of one version against another, with arrivals that evict, until it
 // has ended. disturb is called after every arrival.
-func runTrial(t *testing.T, servers int, baseline, candidate string, disturb func(w *harness, arrival int)) (got *model.PolicyTrial, roles model.PolicyState, events []string) {
+func runTrial(t *testing.T, servers int, seed uint64, baseline, candidate string, disturb func(w *harness, arrival int)) (got *model.PolicyTrial, roles model.PolicyState, events []string) {
 	t.Helper()
 	const block = time.Minute
 	change := func(c *Config) { c.Policies, c.Conditions = lostWorkHost{}, verdicts{} }
@@ -99,7 +101,7 @@ func runTrial(t *testing.T, servers int, baseline, candidate string, disturb fun
 		w.waitIdle()
 		w.mustCall(func(s *Server) error {
 			_, err := s.StartTrial(policymgr.WithActor(w.ctx, "alice"), "p", versions[candidate], policymgr.TrialRequest{
-				For: 40 * block, Block: block, Seed: 11, StopIf: "worse", PromoteIf: "better",
+				For: 40 * block, Block: block, Seed: seed, StopIf: "worse", PromoteIf: "better",
 			})
 			return err
 		})
@@ -161,7 +163,7 @@ func TestPolicies_TrialStopsWorseVersionAcrossLeaders(t *testing.T) {
 			down = -1
 		}
 	}
-	got, roles, events := runTrial(t, 3, "careful", "wasteful", disturb)
+	got, roles, events := runTrial(t, 3, 11, "careful", "wasteful", disturb)
 	checkBlocks(t, got)
 	end := got.End
 	if end.Ended != model.TrialStopped || end.Actor != model.TrialActor || !strings.HasPrefix(end.Reason, "worse after") || roles.Active != got.Baseline || roles.LastTrial != end {
@@ -176,7 +178,7 @@ func TestPolicies_TrialStopsWorseVersionAcrossLeaders(t *testing.T) {
 }
 
 func TestPolicies_TrialPromotesBetterVersion(t *testing.T) {
-	got, roles, _ := runTrial(t, 1, "wasteful", "careful", func(*harness, int) {})
+	got, roles, _ := runTrial(t, 1, 11, "wasteful", "careful", func(*harness, int) {})
 	checkBlocks(t, got)
 	if got.End.Ended != model.TrialPromoted || roles.Active != got.Candidate || roles.Previous != got.Baseline || roles.Shadow != "" || len(got.Blocks) > 30 {
 		t.Errorf("%+v, %+v after %d blocks", got.End, roles, len(got.Blocks))
@@ -185,9 +187,25 @@ func TestPolicies_TrialPromotesBetterVersion(t *testing.T) {
 
 // Two versions that decide alike get no verdict, and the baseline remains.
 func TestPolicies_TrialOfEqualVersionsExpires(t *testing.T) {
-	got, roles, _ := runTrial(t, 1, "careful", "careful too", func(*harness, int) {})
+	got, roles, _ := runTrial(t, 1, 11, "careful", "careful too", func(*harness, int) {})
 	checkBlocks(t, got)
 	if got.End.Ended != model.TrialExpired || roles.Active != got.Baseline || len(got.Blocks) < 35 {
 		t.Errorf("%+v, %+v after %d blocks", got.End, roles, len(got.Blocks))
+	}
+}
+
+// Versions that decide alike rarely get a verdict, although the conditions are evaluated
+// after every pair of blocks of a random load.
+func TestPolicies_TrialsOfEqualVersionsRarelyDecide(t *testing.T) {
+	runs, wrong := soak.Count(8, 1000), 0
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		got, _, _ := runTrial(t, 1, seed+1, "careful", "careful too", func(*harness, int) { time.Sleep(time.Duration(r.ExpFloat64() * float64(10*time.Second))) })
+		if got.End.Ended != model.TrialExpired {
+			wrong++
+		}
+	}
+	if wrong > max(1, runs*5/100) {
+		t.Errorf("%d of %d trials of equal versions decided", wrong, runs)
 	}
 }

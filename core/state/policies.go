@@ -64,6 +64,15 @@ func (t PolicyWriter) UpsertVersion(p *model.PolicyVersion) {
 	t.touch(TablePolicies.Of(p.ID))
 }
 
+// AddToShadow adds comparisons to the shadow run of a version that exists. It neither
+// changes the version's index nor notifies watches: servers report all the time.
+func (t PolicyWriter) AddToShadow(id string, sums *model.ShadowSums) {
+	next := *t.PolicyVersion(id)
+	next.Shadow.Add(sums)
+	a := t.ownSmall()
+	a.policies = a.policies.With(&next, versionID)
+}
+
 // DeleteVersion deletes a policy version, if it exists.
 func (t PolicyWriter) DeleteVersion(id string) {
 	if next, found := t.policies.Without(id, versionID); found {

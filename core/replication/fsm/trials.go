@@ -90,13 +90,10 @@ func resetShadow(policies state.PolicyWriter, version string) {
 
 // reportShadow adds comparisons of one server to the sums of a version.
 func reportShadow(policies state.PolicyWriter, c *replication.ReportShadow) *replication.Refusal {
-	v := policies.PolicyVersion(c.Version)
-	if v == nil {
+	if policies.PolicyVersion(c.Version) == nil {
 		return replication.Refuse(replication.CodeNotFound, "policy version %s not found", c.Version)
 	}
-	next := *v
-	next.Shadow.Add(&c.Sums)
-	policies.UpsertVersion(&next)
+	policies.AddToShadow(c.Version, &c.Sums)
 	return nil
 }
 
