@@ -112,7 +112,7 @@ func TestEstimate_ScalesWithItsInput(t *testing.T) {
 // 5 % takes, and leaves the error rate as it is.
 func TestAdjusted_HalvesThePairsOfADecision(t *testing.T) {
 	runs := soak.Count(400, 5000)
-	within := func(effect float64, controlled bool) (found int, median int) {
+	within := func(effect float64, controlled bool) (found, pairs int) {
 		var at []int
 		for seed := range runs {
 			r := rand.New(rand.NewPCG(uint64(seed), 4))

@@ -80,10 +80,10 @@ func (d trialData) Difference(metric, p, q string) (statistics.Difference, bool)
 		return statistics.Difference{}, false
 	}
 	i := statistics.Interval{Median: m.Difference.Mean, Low: m.Difference.Low, High: m.Difference.High}
-	switch {
-	case p == q:
+	switch p {
+	case q:
 		i = statistics.Interval{}
-	case p == Active:
+	case Active:
 		i = statistics.Interval{Median: -i.Median, Low: -i.High, High: -i.Low}
 	}
 	return statistics.Difference{Interval: i, Pairs: m.Difference.Pairs}, true

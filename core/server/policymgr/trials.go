@@ -120,8 +120,8 @@ func (x *trials) plan(r *TrialRequest, now int64) (*model.TrialPlan, error) {
 	}, nil
 }
 
-// next returns the change by which the leader ends a trial whose condition holds, or a
-// block whose time is over; nil if neither is due at a time in Unix nanoseconds.
+// next returns the change that ends a trial if a condition holds, or its block if the time
+// is over; nil if neither is due at a time in Unix nanoseconds.
 func (x *trials) next(ctx context.Context, t *model.PolicyTrial, now int64) *replication.ChangePolicy {
 	if !t.Running() {
 		return nil
