@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -60,7 +61,7 @@ cede policy status N shows the measures. cede policy rollback N ends the trial.`
 		}
 		t := st.Trial
 		return changed(st, t.Candidate, fmt.Sprintf("%s and %s alternate in blocks of %v until %s; cede policy status %s shows the measures",
-			policyflags.VersionName(st.Name, t.Candidate), policyflags.ShortVersion(t.Baseline), t.Block, when(t.Until), st.Name)), nil
+			policyflags.VersionName(st.Name, t.Candidate), model.ShortVersion(t.Baseline), t.Block, when(t.Until), st.Name)), nil
 	})
 }
 
@@ -70,7 +71,7 @@ func (s policyStatus) trial(p cmdutil.Page) {
 	if c == nil {
 		return
 	}
-	p.Title(fmt.Sprintf("Trial of %s against %s", policyflags.ShortVersion(c.Candidate), policyflags.ShortVersion(c.Baseline)))
+	p.Title(fmt.Sprintf("Trial of %s against %s", model.ShortVersion(c.Candidate), model.ShortVersion(c.Baseline)))
 	if !p.NoHeaders {
 		state := "until " + when(c.Until)
 		if c.End != nil {
