@@ -122,8 +122,8 @@ func (w *fixture) startServer() {
 				Options: registry.Options{
 					Hosts:   map[bundle.Kind]registry.Host{bundle.Wasm: fakeHost{}},
 					Builtin: builtin,
+					Names:   []string{policy.DefaultName, "kubernetes"},
 				},
-				Names: []string{policy.DefaultName, "kubernetes"},
 			})
 			if err != nil {
 				return nil, err

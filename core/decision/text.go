@@ -65,6 +65,9 @@ func choiceOfVictims(w *events.Why) string {
 	}
 	text := fmt.Sprintf("Of %d candidates with a priority of %d or less, the policy selected %d",
 		len(w.Candidates)+w.Omitted, w.Ceiling, counts[verdictNames[model.Evicted]]+counts[verdictNames[model.Reprieved]])
+	if w.Selector.Part != "" {
+		text += " by its part " + w.Selector.Part
+	}
 	var parts []string
 	if n := counts[verdictNames[model.Reprieved]]; n > 0 {
 		parts = append(parts, fmt.Sprintf("cede reprieved %d that the job did not need", n))

@@ -65,7 +65,7 @@ func candidate(c *model.Candidate, snap *state.Snapshot) events.Candidate {
 
 // policyCall resolves the columns that a hook reads to their names.
 func policyCall(c model.PolicyCall) events.PolicyCall {
-	return events.PolicyCall{Version: c.Version, Hook: c.Hook, Columns: sdk.Columns(c.Columns).Names()}
+	return events.PolicyCall{Version: c.Version, Hook: c.Hook, Columns: sdk.Columns(c.Columns).Names(), Part: c.Part}
 }
 
 // finite returns a score that JSON can represent: infinities become the largest numbers.

@@ -88,6 +88,7 @@ type PolicyCall struct {
 	Version string
 	Hook    string
 	Columns []string
+	Part    string `json:",omitempty"` // of a composition: the part that answered
 }
 
 // RankedOption is an option with the policy's answer. NodeID is a cluster's ID if the

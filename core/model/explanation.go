@@ -147,6 +147,7 @@ type PolicyCall struct {
 	Version string // ID of the policy version
 	Hook    string
 	Columns uint64 // optional columns that it reads, by bit of the policy ABI
+	Part    string // of a composition: the part that answered; "" for other policies
 }
 
 // A RankedOption is an option with the policy's answer. A lower tier ranks first, then a

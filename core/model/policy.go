@@ -10,6 +10,8 @@ const (
 	PolicyWasm    = "wasm"
 	PolicyProcess = "process"
 	PolicyBuiltin = "builtin"
+	// PolicyComposition is an archive of other policies.
+	PolicyComposition = "composition"
 )
 
 // The reactions to a policy fault.
@@ -24,7 +26,7 @@ type PolicyVersion struct {
 	ID      string // sha256:..., over Digest and Config
 	Name    string // the name operators use
 	Digest  string // sha256:..., of the module
-	Kind    string // wasm, process or builtin
+	Kind    string // wasm, process, builtin or composition
 	Size    int64  // of the module in bytes; 0 if it is not distributed through the log
 	Config  []byte // canonical JSON
 	Grants  []string
@@ -68,6 +70,9 @@ type PolicyCheck struct {
 	Error string // "" when OK
 	Time  int64  // Unix nanoseconds
 }
+
+// HasModule reports whether servers store the module of the version.
+func (v *PolicyVersion) HasModule() bool { return v.Kind == PolicyWasm || v.Kind == PolicyComposition }
 
 // WithCheck returns a copy of the version with one more check.
 func (v *PolicyVersion) WithCheck(server string, c PolicyCheck) *PolicyVersion {

@@ -10,7 +10,7 @@ const MaxModuleSize = 8 << 20
 type LoadRequest struct {
 	Name string // name for operators; empty uses the policy's own name
 
-	Module  []byte // a WebAssembly module
+	Module  []byte // a WebAssembly module, or the archive of a composition
 	Builtin string // the name of a policy that is linked in
 	// Executable is the name of an executable on the allowlist of the servers, or
 	// its checksum, sha256:HEX. It exists on the servers already.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -66,6 +67,15 @@ type Version struct {
 func (v *Version) Isolation() string {
 	if m, ok := v.module.(interface{ Isolation() string }); ok {
 		return m.Isolation()
+	}
+	return ""
+}
+
+// PartOf returns the part of a composition that answers a hook, or several in the order in
+// which they count; "" if the policy is not a composition.
+func (v *Version) PartOf(hook Hooks) string {
+	if m, ok := v.module.(interface{ Parts(hook Hooks) []string }); ok {
+		return strings.Join(m.Parts(hook), ", then ")
 	}
 	return ""
 }

@@ -101,8 +101,8 @@ func (s *search) explain(o *option, options int) *model.Choice {
 	t := &s.traits
 	why := &model.Choice{
 		Options: options, Ceiling: s.scope.Ceiling,
-		Selector: model.PolicyCall{Version: t.victims.ID, Hook: "SelectVictims", Columns: uint64(t.columns)},
-		Chooser:  model.PolicyCall{Version: t.chooser.ID, Hook: "ScoreOptions", Columns: uint64(t.optionColumns)},
+		Selector: model.PolicyCall{Version: t.victims.ID, Hook: "SelectVictims", Columns: uint64(t.columns), Part: t.victims.PartOf(policy.HookSelectVictims)},
+		Chooser:  model.PolicyCall{Version: t.chooser.ID, Hook: "ScoreOptions", Columns: uint64(t.optionColumns), Part: t.chooser.PartOf(policy.HookScoreOptions)},
 	}
 	if !t.victims.Hooks().Has(policy.HookSelectVictims) {
 		why.Selector.Hook = "ScoreVictims"

@@ -194,8 +194,8 @@ func (c *testServer) assemble() (*server.Server, error) {
 			Builtin: func(name string) (policy.Module, []string, bool) {
 				return policy.Native("sha256:rules", func() sdk.Policy { return rules.New() }), nil, name == policy.DefaultName
 			},
+			Names: []string{policy.DefaultName},
 		},
-		Names: []string{policy.DefaultName},
 	}
 	config := server.Config{
 		ID: c.member.ID, Log: c.log, Applied: c.member.Applied, Store: c.member.Store, PolicySupport: server.PolicySupport{Modules: c.member.Modules}, Registry: c.registry,

@@ -5,13 +5,30 @@ import (
 	"fmt"
 )
 
-// Assemble returns a bundle of a WebAssembly module in memory, with its manifest and
-// signature; nil if there is none. Errors refer to the module as name.
+// Assemble returns a bundle of a WebAssembly module or the archive of a composition in
+// memory, with its manifest and signature; nil if there is none. Errors refer to the module
+// as name.
 func Assemble(name string, manifest, signature, code []byte) (*Bundle, error) {
-	if !bytes.HasPrefix(code, wasmMagic) {
-		return nil, fmt.Errorf("%s is not a WebAssembly module", name)
+	kind := kindOf(code)
+	if kind == "" {
+		return nil, fmt.Errorf("%s is not a WebAssembly module or the archive of a composition", name)
 	}
-	return assemble(name, Manifest{Kind: Wasm, Digest: Digest(code)}, manifest, signature, code)
+	return assemble(name, Manifest{Kind: kind, Digest: Digest(code)}, manifest, signature, code)
+}
+
+// magics holds the first bytes of modules by their kind. A tar file begins with the name of
+// its first file.
+var magics = map[Kind][]byte{Wasm: []byte("\x00asm"), Composition: []byte(CompositionFile + "\x00")}
+
+// kindOf returns the kind of a module that bundles contain, by its first bytes; "" if it is
+// none.
+func kindOf(head []byte) Kind {
+	for kind, magic := range magics {
+		if bytes.HasPrefix(head, magic) {
+			return kind
+		}
+	}
+	return ""
 }
 
 // AssembleExecutable returns a bundle of the executable at path with the given digest, with

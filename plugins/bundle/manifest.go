@@ -24,6 +24,8 @@ import (
 const (
 	ManifestFile  = "policy.yaml"
 	SignatureFile = "policy.yaml.sig"
+	// CompositionFile is the first file in the archive of a composition.
+	CompositionFile = "composition.json"
 )
 
 // Kind is the form of a module.
@@ -31,9 +33,13 @@ type Kind string
 
 // Kinds of modules.
 const (
-	Wasm    Kind = "wasm"
-	Process Kind = "process"
+	Wasm        Kind = "wasm"
+	Process     Kind = "process"
+	Composition Kind = "composition" // an archive of other policies, see package composition
 )
+
+// Kinds lists the kinds of modules.
+var Kinds = []Kind{Wasm, Process, Composition}
 
 // A Manifest describes a module.
 type Manifest struct {
@@ -52,6 +58,8 @@ type Manifest struct {
 	Limits   Limits         `yaml:"limits,omitempty"`
 	// Rules are the source of a policy that is written as expressions, see package rules.
 	Rules map[string]any `yaml:"rules,omitempty"`
+	// Use names the policies of a composition.
+	Use *Use `yaml:"use,omitempty"`
 	// Build describes how to build the module from its sources.
 	Build *Build `yaml:"build,omitempty"`
 }
@@ -95,17 +103,21 @@ const Rules = "rules"
 // Langs are the languages that `cede policy build` supports.
 var Langs = []string{"go", "rust", "assemblyscript", "c", Rules}
 
-// setRulesDefaults sets what follows if the manifest contains the rules themselves.
-func (m *Manifest) setRulesDefaults() {
-	if m.Rules == nil {
+// setDefaults sets the fields that follow from rules, or from the parts of a composition.
+func (m *Manifest) setDefaults() {
+	kind, lang, extension := Wasm, Rules, ".wasm"
+	switch {
+	case m.Use != nil:
+		kind, lang, extension = Composition, Uses, ".tar"
+	case m.Rules == nil:
 		return
 	}
 	m.Version = cmp.Or(m.Version, 1)
-	m.Kind = cmp.Or(m.Kind, Wasm)
-	m.Module = cmp.Or(m.Module, "build/"+m.Name+".wasm")
+	m.Kind = cmp.Or(m.Kind, kind)
+	m.Module = cmp.Or(m.Module, "build/"+m.Name+extension)
 	m.ABI.Min = cmp.Or(m.ABI.Min, "1.1")
 	if m.Build == nil {
-		m.Build = &Build{Lang: Rules, Source: ManifestFile}
+		m.Build = &Build{Lang: lang, Source: ManifestFile}
 	}
 }
 
@@ -121,7 +133,7 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 		}
 		return nil, decodeError(name, err)
 	}
-	m.setRulesDefaults()
+	m.setDefaults()
 	if err := m.check(); err != nil {
 		return nil, prefixErrors(name, err)
 	}
@@ -166,8 +178,8 @@ func (m *Manifest) check() error {
 	if err := CheckName(m.Name); err != nil {
 		errs = append(errs, err)
 	}
-	if m.Kind != Wasm && m.Kind != Process {
-		report("kind: invalid value %q: must be wasm or process", m.Kind)
+	if !slices.Contains(Kinds, m.Kind) {
+		report("kind: invalid value %q: must be wasm, process or composition", m.Kind)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(m.Module)) {
 		report("module: invalid value %q: must be a file in the directory of the manifest", m.Module)
@@ -181,16 +193,17 @@ func (m *Manifest) check() error {
 		}
 	}
 	if b := m.Build; b != nil {
-		if !slices.Contains(Langs, b.Lang) {
+		if b.Lang != Uses && !slices.Contains(Langs, b.Lang) {
 			report("build.lang: unknown language %q: must be one of %s", b.Lang, strings.Join(Langs, ", "))
 		}
 		if !filepath.IsLocal(filepath.FromSlash(b.Source)) {
 			report("build.source: invalid value %q: must be a path in the directory of the manifest", b.Source)
 		}
 	}
-	if (m.Rules != nil) != (m.Build != nil && m.Build.Lang == Rules) {
+	if m.Use == nil && (m.Rules != nil) != (m.Build != nil && m.Build.Lang == Rules) {
 		report("build.lang: must be rules if and only if the manifest has rules")
 	}
+	m.checkUse(report)
 	errs = append(errs, m.ABI.check()...)
 	if _, err := m.Limits.Parse(); err != nil {
 		errs = append(errs, err)
@@ -199,6 +212,23 @@ func (m *Manifest) check() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// checkUse reports every field that contradicts a composition.
+func (m *Manifest) checkUse(report func(format string, args ...any)) {
+	if (m.Use != nil) != (m.Kind == Composition) || (m.Use != nil) != (m.Build != nil && m.Build.Lang == Uses) {
+		report("kind: must be %s, with build.lang: %s, if and only if the manifest has use", Composition, Uses)
+	}
+	switch {
+	case m.Use == nil:
+	case m.Rules != nil:
+		report("use: the manifest also has rules: name them in use, such as order: 'rules: order: victim.age'")
+	case len(m.Use.Refs()) == 0:
+		report("use: name at least one policy, such as order: least-waste")
+	}
+	if m.Use != nil && m.Limits != (Limits{}) {
+		report("limits: a composition has none of its own: set them in the manifests of its parts")
+	}
 }
 
 // check returns errors if the range does not include the ABI version of this host.

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +27,9 @@ type Bundle struct {
 	Manifest Manifest
 	Dir      string // of the bundle; "" for a single module
 	Path     string // of the module
-	Code     []byte // content of a WebAssembly module; nil for an executable
+	Code     []byte // content of a WebAssembly module or a composition; nil for an executable
+	// Executables holds the paths of the executables that a composition uses, by digest.
+	Executables map[string]string
 
 	text      []byte // of the manifest, which the signature covers
 	signature *signature
@@ -35,13 +39,16 @@ type Bundle struct {
 var ErrNotBuilt = errors.New("module is not built; run `cede policy build`")
 
 // Open reads the bundle in a directory, or a single module.
-func Open(path string) (*Bundle, error) {
+func Open(path string) (*Bundle, error) { return open(path, nil) }
+
+// open is Open for a part of the compositions in the directories opened.
+func open(path string, opened []string) (*Bundle, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.IsDir() {
-		return openDir(path)
+		return openDir(path, opened)
 	}
 	return openModule(path, info)
 }
@@ -60,7 +67,7 @@ func ReadManifest(dir string) (*Manifest, []byte, error) {
 	return m, text, err
 }
 
-func openDir(dir string) (*Bundle, error) {
+func openDir(dir string, opened []string) (*Bundle, error) {
 	m, text, err := ReadManifest(dir)
 	if err != nil {
 		return nil, err
@@ -75,7 +82,34 @@ func openDir(dir string) (*Bundle, error) {
 	if b.signature, err = readSignature(filepath.Join(dir, SignatureFile)); err != nil {
 		return nil, err
 	}
+	b.findExecutables(opened)
 	return b, nil
+}
+
+// findExecutables finds the executables that a composition uses at the paths in its
+// manifest, and those of compositions that it uses. Others remain unknown: the archive
+// identifies them by their digest.
+func (b *Bundle) findExecutables(opened []string) {
+	dir, err := filepath.Abs(b.Dir)
+	if err != nil || b.Manifest.Use == nil || slices.Contains(opened, dir) {
+		return
+	}
+	opened = append(slices.Clip(opened), dir)
+	b.Executables = map[string]string{}
+	for _, ref := range b.Manifest.Use.Refs() {
+		path, isPath := PathOf(ref, b.Dir)
+		if !isPath {
+			continue
+		}
+		part, err := open(path, opened)
+		if err != nil {
+			continue
+		}
+		if part.Manifest.Kind == Process {
+			b.Executables[part.Manifest.Digest] = part.Path
+		}
+		maps.Copy(b.Executables, part.Executables)
+	}
 }
 
 // read reads the module. It returns an error if its digest differs from the manifest.
@@ -137,30 +171,39 @@ func (b *Bundle) Write() error {
 	return os.WriteFile(filepath.Join(b.Dir, ManifestFile), text, 0o644)
 }
 
-var wasmMagic = []byte("\x00asm")
-
 // openModule reads a module without a manifest.
 func openModule(path string, info fs.FileInfo) (*Bundle, error) {
-	head := make([]byte, len(wasmMagic))
-	file, err := os.Open(path)
+	const shortest = 4 // the magic of WebAssembly
+	head, err := readHead(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	if _, err := io.ReadFull(file, head); err != nil {
+	if len(head) < shortest {
 		return nil, fmt.Errorf("%s is not a policy: file is too short", path)
 	}
 	b := &Bundle{Path: path, Manifest: Manifest{
 		Version: 1, Name: nameOf(path), Kind: Process, Module: filepath.Base(path),
 	}}
-	switch {
-	case bytes.Equal(head, wasmMagic) || filepath.Ext(path) == ".wasm":
+	switch kind := kindOf(head); {
+	case kind != "":
+		b.Manifest.Kind = kind
+	case filepath.Ext(path) == ".wasm":
 		b.Manifest.Kind = Wasm
 	case info.Mode()&0o111 == 0:
-		return nil, fmt.Errorf("%s is not a policy: neither a WebAssembly module, nor an executable, nor a directory with %s", path, ManifestFile)
+		return nil, fmt.Errorf("%s is not a policy: neither a WebAssembly module, nor an executable, nor a directory with %s, nor a composition", path, ManifestFile)
 	}
 	b.Manifest.Digest, err = b.load()
 	return b, err
+}
+
+// readHead returns the first bytes of a file, by which modules are recognised.
+func readHead(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, 64))
 }
 
 var nonNameChars = regexp.MustCompile(`[^a-z0-9-]+`)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
@@ -70,7 +72,9 @@ func loadPolicy(ctx context.Context, a *Args, log *slog.Logger) (*policy.ActiveS
 	if err != nil {
 		return nil, err
 	}
-	loader := registry.NewLoader(registry.Options{Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: moduleHost{host}}, Builtin: builtin})
+	loader := registry.NewLoader(registry.Options{
+		Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: moduleHost{host}}, Builtin: builtin, Names: slices.Sorted(maps.Keys(builtins)),
+	})
 	chosen, err := loader.Load(ctx, registry.Spec{Name: policy.DefaultName, Use: a.Policy, Config: a.PolicyConfig})
 	if err == nil {
 		err = registry.SelfTest(chosen)

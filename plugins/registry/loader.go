@@ -33,6 +33,8 @@ type Builtin func(name string) (m policy.Module, grants []string, ok bool)
 type Options struct {
 	Hosts   map[bundle.Kind]Host
 	Builtin Builtin
+	Names   []string // of the built-in policies; Builtin returns them
+	Older   []string // of earlier versions of their rules, which Builtin returns, too
 	Roots   bundle.Roots
 	// RequireSignature rejects bundles that no root has signed. Built-in policies are
 	// exempt.
@@ -59,6 +61,34 @@ type Loader struct{ o Options }
 
 // NewLoader returns a loader.
 func NewLoader(o Options) *Loader { return &Loader{o} }
+
+// builtin returns the built-in policy with the given digest, or nil.
+func (o *Options) builtin(digest string) policy.Module {
+	for _, name := range slices.Concat(o.Names, o.Older) {
+		if m, _, _ := o.Builtin(name); m.Digest() == digest {
+			return m
+		}
+	}
+	return nil
+}
+
+// load has the host of its kind load a bundle. Limits that the bundle does not set are those
+// of the options.
+func (o *Options) load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (Module, error) {
+	if b.Manifest.Kind == bundle.Composition {
+		return o.loadComposition(ctx, b)
+	}
+	host := o.Hosts[b.Manifest.Kind]
+	if host == nil {
+		return nil, fmt.Errorf("policies of kind %s are not run by this process", b.Manifest.Kind)
+	}
+	return host.Load(ctx, b, o.bounded(limits))
+}
+
+// bounded returns the limits of calls of a policy that sets some itself.
+func (o *Options) bounded(own policy.Limits) policy.Limits {
+	return own.WithDefaults(o.Limits).WithDefaults(policy.DefaultLimits).CappedAt(o.MaxLimits).Bounded()
+}
 
 // Load creates a version of the selected policy. The caller adds a reference, directly or
 // by a set; once all references are released, the module is closed. Load does not test the
@@ -146,11 +176,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle, own policy.Limits
 	if err != nil {
 		return nil, err
 	}
-	host := l.o.Hosts[b.Manifest.Kind]
-	if host == nil {
-		return nil, fmt.Errorf("%s is a policy of kind %s, which this process does not run", b.Path, b.Manifest.Kind)
-	}
-	m, err := host.Load(ctx, b, own.WithDefaults(limits).WithDefaults(l.o.Limits).CappedAt(l.o.MaxLimits).Bounded())
+	m, err := l.o.load(ctx, b, own.WithDefaults(limits))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Path, err)
 	}

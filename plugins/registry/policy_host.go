@@ -26,8 +26,6 @@ type Executable struct {
 // PolicyOptions configure a PolicyHost.
 type PolicyOptions struct {
 	Options
-	Names       []string // of the built-in policies; Options.Builtin returns them
-	Older       []string // of earlier versions of their rules, which Options.Builtin returns, too
 	Executables []Executable
 }
 
@@ -125,10 +123,13 @@ func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.P
 	if err != nil {
 		return err
 	}
-	limits := own.WithDefaults(h.o.Limits).WithDefaults(policy.DefaultLimits).CappedAt(h.o.MaxLimits).Bounded()
-	d.Limits = model.PolicyLimits{
-		Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time),
+	if b.Manifest.Kind != bundle.Composition { // the limits of its parts are part of its module
+		limits := h.o.bounded(own)
+		d.Limits = model.PolicyLimits{
+			Fuel: limits.Fuel, FuelPerRow: limits.FuelPerRow, Memory: limits.Memory, Time: int64(limits.Time),
+		}
 	}
+	h.permitExecutables(b)
 	if len(h.o.Roots) > 0 && b.Signed() {
 		if d.Signer, err = h.o.Roots.Verify(b); err != nil {
 			return err
@@ -242,7 +243,7 @@ func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []
 	}
 	src := policy.Source{Name: v.Name, Config: v.Config, Grants: v.Grants, OnFault: onFault}
 	if v.Kind == model.PolicyBuiltin {
-		if src.Module = h.builtin(v.Digest); src.Module == nil {
+		if src.Module = h.o.builtin(v.Digest); src.Module == nil {
 			return nil, fmt.Errorf("this version of cede has no built-in policy with digest %s", v.Digest)
 		}
 		return policy.NewVersion(src)
@@ -259,16 +260,6 @@ func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []
 	return opened, err
 }
 
-// builtin returns the built-in policy with the given digest, or nil.
-func (h *PolicyHost) builtin(digest string) policy.Module {
-	for _, name := range slices.Concat(h.o.Names, h.o.Older) {
-		if m, _, _ := h.o.Builtin(name); m.Digest() == digest {
-			return m
-		}
-	}
-	return nil
-}
-
 // load has a host load the module of a version if this server's operator permits it.
 func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []byte) (Module, error) {
 	if h.o.RequireSignature && !slices.Contains(h.signers(), v.Signer) {
@@ -279,7 +270,7 @@ func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []
 	}
 	b := &bundle.Bundle{Code: module, Path: v.Name, Manifest: bundle.Manifest{Name: v.Name, Kind: bundle.Kind(v.Kind), Digest: v.Digest}}
 	switch b.Manifest.Kind {
-	case bundle.Wasm:
+	case bundle.Wasm, bundle.Composition:
 		if digest := bundle.Digest(module); digest != v.Digest {
 			return nil, fmt.Errorf("module has digest %s, but the version expects %s", digest, v.Digest)
 		}
@@ -290,13 +281,21 @@ func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []
 		}
 		b.Path = e.Path
 	}
-	host := h.o.Hosts[b.Manifest.Kind]
-	if host == nil {
-		return nil, fmt.Errorf("policies of kind %s are not run by this process", v.Kind)
-	}
+	h.permitExecutables(b)
 	l := v.Limits
-	limits := policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)}
-	return host.Load(ctx, b, limits.WithDefaults(h.o.Limits).CappedAt(h.o.MaxLimits).Bounded())
+	return h.o.load(ctx, b, policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow, Memory: l.Memory, Time: time.Duration(l.Time)})
+}
+
+// permitExecutables lets a composition use the executables that the operator permits, and no
+// others.
+func (h *PolicyHost) permitExecutables(b *bundle.Bundle) {
+	if b.Manifest.Kind != bundle.Composition {
+		return
+	}
+	b.Executables = map[string]string{}
+	for _, e := range h.o.Executables {
+		b.Executables[e.SHA256] = e.Path
+	}
 }
 
 // signers returns the IDs of the trusted keys.

@@ -25,8 +25,8 @@ func policyHost(t *testing.T, change ...func(*registry.PolicyOptions)) (*registr
 			Builtin: func(name string) (policy.Module, []string, bool) {
 				return policy.Native("sha256:rules", func() sdk.Policy { return rules.New() }), nil, name == policy.DefaultName
 			},
+			Names: []string{policy.DefaultName},
 		},
-		Names: []string{policy.DefaultName},
 	}
 	for _, c := range change {
 		c(&o)
@@ -224,8 +224,8 @@ func TestNewPolicyHost_ReportsInvalidOptions(t *testing.T) {
 		Options: registry.Options{
 			RequireSignature: true,
 			Builtin:          func(string) (policy.Module, []string, bool) { return nil, nil, false },
+			Names:            []string{"gone"},
 		},
-		Names:       []string{"gone"},
 		Executables: []registry.Executable{{Name: "a", Path: "/a", SHA256: "1"}, {Name: "a", Path: "/b", SHA256: "sha256:2"}},
 	})
 	for _, want := range []string{`"gone"`, "/a", "/b", "executable name a is not unique", "no key is trusted"} {

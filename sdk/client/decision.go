@@ -57,6 +57,7 @@ type DecisionCall struct {
 	Version string
 	Hook    string
 	Columns []string
+	Part    string `json:",omitempty"` // of a composition: the part that answered
 }
 
 // DecisionOption is an option with the policy's answer: lower tiers rank first, then

@@ -10,7 +10,7 @@ type PolicyVersion struct {
 	ID          string // sha256: over the digest and the canonical configuration
 	Name        string
 	Digest      string
-	Kind        string          // wasm, process or builtin
+	Kind        string          // wasm, process, builtin or composition
 	Size        int64           // bytes of the module; 0 for builtin and process
 	Config      json.RawMessage `json:",omitempty"` // canonical JSON
 	Grants      []string        `json:",omitempty"`
@@ -139,7 +139,7 @@ type PolicyStatus struct {
 type PolicyHere struct {
 	Version   string
 	Digest    string
-	Kind      string // wasm, process or builtin
+	Kind      string // wasm, process, builtin or composition
 	Calls     int64
 	Faults    int64
 	Fallbacks int64  // evaluations in which default decided instead

@@ -26,17 +26,13 @@ func Read(list []policy.Setting, config []byte) (*policy.Config, error) {
 	var errs []error
 	for _, s := range list {
 		raw, ok := given[s.Name]
-		delete(given, s.Name)
 		v, err := read(s, raw, ok)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.Name, err))
 		}
 		values = append(values, v...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		errs = append(errs, fmt.Errorf("%s: unknown setting; %s", name, offer(list)))
-	}
-	if len(errs) > 0 {
+	if errs = append(errs, unknown(list, given)...); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return policy.NewConfig(list, values), nil
@@ -52,6 +48,38 @@ func object(config []byte) (map[string]json.RawMessage, error) {
 		return nil, fmt.Errorf("settings must be a JSON object: %w", err)
 	}
 	return given, nil
+}
+
+// Given parses a JSON object by the settings, and returns the values of the settings that
+// the object contains, by name. Missing settings are not an error. The error lists every
+// problem, one per line.
+func Given(list []policy.Setting, config []byte) (map[string][]policy.Value, error) {
+	given, err := object(config)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string][]policy.Value{}
+	var errs []error
+	for _, s := range list {
+		raw, ok := given[s.Name]
+		if !ok {
+			continue
+		}
+		if values[s.Name], err = read(s, raw, true); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.Name, err))
+		}
+	}
+	return values, errors.Join(append(errs, unknown(list, given)...)...)
+}
+
+// unknown returns an error for each given name that is no setting.
+func unknown(list []policy.Setting, given map[string]json.RawMessage) (errs []error) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.ContainsFunc(list, func(s policy.Setting) bool { return s.Name == name }) {
+			errs = append(errs, fmt.Errorf("%s: unknown setting; %s", name, offer(list)))
+		}
+	}
+	return errs
 }
 
 func offer(list []policy.Setting) string {

@@ -188,7 +188,7 @@ func (s *serverComponents) loadPolicies(ctx context.Context, c *config.Config) (
 	var errs []error
 	for _, e := range entries {
 		path := filepath.Join(c.Policy.Directory, e.Name())
-		if !e.IsDir() && filepath.Ext(path) != ".wasm" {
+		if !e.IsDir() && filepath.Ext(path) != ".wasm" && filepath.Ext(path) != ".tar" {
 			continue
 		}
 		r, err := policyLoadRequest(path)

@@ -26,7 +26,6 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/oci"
 	"github.com/cede-scheduler/cede/plugins/registry"
-	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -135,7 +134,7 @@ func (p *watchedPolicy) sum(fetched *pool.Policy) (sum [sha256.Size]byte, err er
 	}
 	_, _ = fmt.Fprintf(h, "%q %q %s %q %q %v ", fetched.Use, fetched.Version, settings, fetched.Grants, fetched.OnFault, fetched.Limits)
 	var files []string
-	if !strings.HasPrefix(fetched.Use, rules.Prefix) { // rules are part of the name
+	if policies.InlineName(fetched.Use) == "" { // otherwise the policy is part of the name
 		named, err := builtin.Parse(fetched.Use)
 		if err != nil {
 			return sum, err

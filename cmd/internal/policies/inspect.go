@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/composition"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -18,7 +19,7 @@ import (
 type Inspection struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Kind        string `json:"kind"` // builtin, wasm, process
+	Kind        string `json:"kind"` // builtin, wasm, process, composition
 	Module      string `json:"module,omitempty"`
 	Digest      string `json:"digest"`
 	// Version identifies the module with its configuration.
@@ -35,8 +36,18 @@ type Inspection struct {
 	Settings json.RawMessage  `json:"settings"`
 	Limits   *Limits          `json:"limits,omitempty"`
 	Wasm     *wasm.ModuleInfo `json:"wasm,omitempty"`
+	Parts    []Part           `json:"parts,omitempty"` // of a composition
 
 	list []sdk.Setting
+}
+
+// Part describes a policy of a composition.
+type Part struct {
+	Name   string          `json:"name"`
+	Kind   string          `json:"kind"`
+	Digest string          `json:"digest"`
+	Use    []string        `json:"use"` // hooks for which it is used
+	Config json.RawMessage `json:"config,omitempty"`
 }
 
 // Limits are the limits of a call.
@@ -54,9 +65,9 @@ const Builtin = "builtin"
 func (i *Inspection) SettingList() []sdk.Setting { return i.list }
 
 // Inspect describes a loaded policy.
-func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
+func Inspect(ctx context.Context, p *Policy) (i *Inspection, err error) {
 	info := p.Info()
-	i := &Inspection{
+	i = &Inspection{
 		Name: p.Name, Kind: Builtin, Digest: p.Digest, Version: p.ID, Config: p.Config(), Grants: p.Grants,
 		Signature: "none: it is part of cede", Hooks: bundle.HookNames(p.Hooks()), Delta: info.Delta,
 		Columns: info.Columns.Names(), Flags: flagsOf(p), list: p.Settings(), Settings: settings.Encode(p.Settings()),
@@ -74,15 +85,32 @@ func Inspect(ctx context.Context, p *Policy) (*Inspection, error) {
 			i.ABI = r.Min + " or newer"
 		}
 	}
+	if b.Manifest.Kind == bundle.Composition {
+		i.ABI = ""
+		i.Parts, err = partsOf(b)
+		return i, err
+	}
 	i.Limits = &Limits{Memory: p.Limits.Memory, Time: p.Limits.Time.String()}
 	if b.Manifest.Kind != bundle.Wasm {
 		i.Limits.Memory = 0 // the memory of a process is not limited
 		return i, nil
 	}
 	i.Limits.Fuel, i.Limits.FuelPerRow, i.Limits.Time = p.Limits.Fuel, p.Limits.FuelPerRow, ""
-	var err error
 	i.Wasm, err = wasm.Inspect(ctx, b.Code)
 	return i, err
+}
+
+// partsOf describes the parts of a composition.
+func partsOf(b *bundle.Bundle) (parts []Part, err error) {
+	a, err := composition.Decode(b.Code)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Parts {
+		c := &a.Parts[i]
+		parts = append(parts, Part{Name: c.Name, Kind: string(c.Kind), Digest: c.Digest, Use: a.Uses.Of(c.Name), Config: c.Config})
+	}
+	return parts, nil
 }
 
 // InspectFile describes a policy that is an executable without starting it: what its

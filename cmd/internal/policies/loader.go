@@ -18,7 +18,6 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/process"
 	"github.com/cede-scheduler/cede/plugins/registry"
-	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
@@ -52,7 +51,7 @@ func New(o Options) *Loader {
 		Hosts: map[bundle.Kind]registry.Host{
 			bundle.Wasm: hostFunc(l.loadWasm), bundle.Process: hostFunc(l.loadProcess),
 		},
-		Builtin: builtin.Module, Roots: o.Roots, RequireSignature: o.RequireSignature,
+		Builtin: builtin.Module, Names: builtin.Names(), Older: builtin.Older(), Roots: o.Roots, RequireSignature: o.RequireSignature,
 	})
 	return l
 }
@@ -89,8 +88,8 @@ func (l *Loader) Load(ctx context.Context, r Request) (*policy.Version, error) {
 
 // Open returns a version of the requested policy with its bundle and limits.
 func (l *Loader) Open(ctx context.Context, r Request) (*Policy, error) {
-	if strings.HasPrefix(r.Use, rules.Prefix) {
-		return l.openRules(ctx, r)
+	if InlineName(r.Use) != "" {
+		return l.openInline(ctx, r)
 	}
 	named, err := builtin.Parse(r.Use)
 	if err != nil {

@@ -1,19 +1,15 @@
 package policies
 
 import (
-	"context"
-	"strings"
+	"errors"
+	"fmt"
 
 	"github.com/cede-scheduler/cede/plugins/bundle"
-	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/plugins/rules"
 )
 
-// RulesName is the name of rules that are given in place of a policy.
-const RulesName = "rules"
-
-// BundleRules compiles rules from the command line, RULES or rules: RULES, to a bundle
-// whose manifest contains them.
+// BundleRules compiles rules from the command line, RULES or rules: RULES, to a bundle with
+// a manifest that contains them.
 func BundleRules(name, text string) (*bundle.Bundle, error) {
 	source, err := rules.ParseInline(name, text)
 	if err != nil {
@@ -34,19 +30,6 @@ func BundleRules(name, text string) (*bundle.Bundle, error) {
 	return bundle.Assemble(name+".wasm", manifest, nil, code)
 }
 
-// CheckRules returns an error if a policy of the command line is rules that do not compile.
-func CheckRules(policy string) error {
-	if !strings.HasPrefix(policy, rules.Prefix) {
-		return nil
-	}
-	source, err := rules.ParseInline(RulesName, policy)
-	if err != nil {
-		return err
-	}
-	_, err = rules.Check(source)
-	return err
-}
-
 // entriesOf returns rules as they are written in a manifest.
 func entriesOf(s *rules.Source) map[string]any {
 	entries := map[string]any{"delta": s.Delta}
@@ -65,19 +48,34 @@ func entriesOf(s *rules.Source) map[string]any {
 	return entries
 }
 
-// openRules returns a version of the rules in a request.
-func (l *Loader) openRules(ctx context.Context, r Request) (*Policy, error) {
-	b, err := BundleRules(RulesName, r.Use)
+// compileRules compiles rules from the command line to a module. The error lists every
+// problem on one line.
+func compileRules(name, text string) ([]byte, error) {
+	source, err := rules.ParseInline(name, text)
 	if err != nil {
-		return nil, err
+		return nil, problems(err)
 	}
-	config, err := configuration(r.Config, nil)
-	if err != nil {
-		return nil, err
+	module, err := rules.Compile(source)
+	return module, problems(err)
+}
+
+// problems returns the problems of rules as errors of one line each.
+func problems(err error) error {
+	invalid, ok := errors.AsType[*rules.Error](err)
+	if !ok {
+		return err
 	}
-	name := r.Name
-	if strings.HasPrefix(name, rules.Prefix) {
-		name = RulesName
+	var errs []error
+	for i := range invalid.Problems {
+		p := &invalid.Problems[i]
+		text := fmt.Sprintf("column %d: %s", p.Place.Column, p.Reason)
+		if p.Entry != "" {
+			text = fmt.Sprintf("column %d: %s: %s", p.Place.Column, p.Entry, p.Reason)
+		}
+		if p.Hint != "" {
+			text += "; " + p.Hint
+		}
+		errs = append(errs, errors.New(text))
 	}
-	return l.load(ctx, registry.Spec{Name: name, Use: r.Use, Bundle: b, Config: config, Grants: r.Grants, OnFault: r.OnFault, Observe: r.Observe})
+	return errors.Join(errs...)
 }

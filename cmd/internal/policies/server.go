@@ -22,9 +22,9 @@ func (l *Loader) ForServer(o ServerOptions) (*registry.PolicyHost, error) {
 			Hosts: map[bundle.Kind]registry.Host{
 				bundle.Wasm: hostFunc(l.loadWasm), bundle.Process: hostFunc(l.loadProcess),
 			},
-			Builtin: builtin.Module, Roots: l.o.Roots, RequireSignature: l.o.RequireSignature,
+			Builtin: builtin.Module, Names: builtin.Names(), Older: builtin.Older(), Roots: l.o.Roots, RequireSignature: l.o.RequireSignature,
 			Limits: o.Limits, MaxLimits: o.Most,
 		},
-		Names: builtin.Names(), Older: builtin.Older(), Executables: o.Executables,
+		Executables: o.Executables,
 	})
 }

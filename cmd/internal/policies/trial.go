@@ -120,7 +120,7 @@ func (t *Trial) count(in policy.Instance, size int) {
 	u := &t.Usage
 	u.Calls++
 	if used := in.Fuel(); used > 0 {
-		allowed := t.allowance(size)
+		allowed := t.allowance(in, size)
 		if u.Allowed == 0 || float64(used)/float64(allowed) > u.Share() {
 			u.Fuel, u.Allowed = used, allowed
 		}
@@ -130,8 +130,12 @@ func (t *Trial) count(in policy.Instance, size int) {
 	}
 }
 
-// allowance returns the fuel limit of a call with that many rows and options.
-func (t *Trial) allowance(size int) uint64 {
+// allowance returns the fuel limit of the last call of an instance, with that many rows and
+// options. The parts of a composition have limits of their own.
+func (t *Trial) allowance(in policy.Instance, size int) uint64 {
+	if c, ok := in.(interface{ CallFuel(rows int) uint64 }); ok {
+		return c.CallFuel(size)
+	}
 	return t.policy.Limits.CallFuel(size)
 }
 

@@ -78,9 +78,9 @@ func (s *Source) code(ctx context.Context, v *client.PolicyVersion) (string, err
 			return name, nil
 		}
 		return "", fmt.Errorf("version %s is a built-in policy that this program does not have: run the release of the servers", v.ID)
-	case "wasm":
+	case "wasm", "composition":
 	default:
-		return "", fmt.Errorf("version %s is of the kind %s: a controller runs built-in policies and WebAssembly modules", v.ID, v.Kind)
+		return "", fmt.Errorf("version %s is of the kind %s: a controller runs built-in policies, WebAssembly modules and compositions", v.ID, v.Kind)
 	}
 	path := filepath.Join(s.dir, strings.NewReplacer(":", "-", "/", "-").Replace(v.Digest)+".wasm")
 	if _, err := os.Stat(path); err == nil {

@@ -26,8 +26,11 @@ func Stale(b *bundle.Bundle) string {
 	if b.Dir == "" || b.Manifest.Build == nil {
 		return ""
 	}
-	if b.Manifest.Build.Lang == bundle.Rules {
+	switch b.Manifest.Build.Lang {
+	case bundle.Rules:
 		return rulesStale(b)
+	case bundle.Uses:
+		return compositionStale(b)
 	}
 	module, err := os.Stat(b.Path)
 	if err != nil {

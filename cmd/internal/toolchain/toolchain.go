@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/composition/build"
 )
 
 // Project is a directory with the sources of a policy.
@@ -22,6 +23,8 @@ type Project struct {
 	Say func(text string)
 	// Environ is the environment of compilers; nil: that of the process.
 	Environ []string
+	// Builder creates the archives of compositions.
+	Builder *build.Builder
 }
 
 // MissingError is returned if a tool is not installed.
@@ -50,7 +53,7 @@ var ErrNoSources = errors.New("the manifest has no build section: its module was
 // compilers holds the function that builds the sources of each language.
 var compilers = map[string]func(ctx context.Context, p *Project, out string) error{
 	"go": goModule, "c": cModule, "rust": rustModule, "assemblyscript": assemblyScriptModule,
-	bundle.Rules: rulesModule,
+	bundle.Rules: rulesModule, bundle.Uses: compositionModule,
 }
 
 // A Built is a module in a temporary folder beside the path of the manifest. The caller
@@ -73,12 +76,12 @@ func (p *Project) Build(ctx context.Context) (built *Built, err error) {
 	if b == nil {
 		return nil, ErrNoSources
 	}
-	build := compilers[b.Lang]
+	compile := compilers[b.Lang]
 	if p.Manifest.Kind == bundle.Process {
 		if b.Lang != "go" {
 			return nil, fmt.Errorf("policies in %s can only be built as WebAssembly modules; processes require Go", b.Lang)
 		}
-		build = goProcess
+		compile = goProcess
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, filepath.FromSlash(b.Source))); err != nil {
 		return nil, fmt.Errorf("build.source: no file or folder %s in %s", b.Source, p.Dir)
@@ -107,7 +110,7 @@ func (p *Project) Build(ctx context.Context) (built *Built, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return built, build(ctx, p, out)
+	return built, compile(ctx, p, out)
 }
 
 // run runs a tool in the project's directory.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
@@ -46,7 +47,9 @@ func (s *search) explain(answer *sdk.BindingVictims, best int) *model.Choice {
 func (s *search) explainVictims(victims []Victim, candidates int) *model.Choice {
 	why := &model.Choice{Search: model.SearchClusters, Options: len(s.options), Ceiling: s.ceiling}
 	if s.version != nil {
-		why.Selector = model.PolicyCall{Version: s.version.ID, Hook: hookBindings, Columns: uint64(sdk.BindingColumns)}
+		why.Selector = model.PolicyCall{
+			Version: s.version.ID, Hook: hookBindings, Columns: uint64(sdk.BindingColumns), Part: s.version.PartOf(policy.HookPreemptBindings),
+		}
 		why.Chooser = why.Selector
 	}
 	for i := range victims[:min(len(victims), model.MaxCandidates)] {

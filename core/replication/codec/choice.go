@@ -38,7 +38,7 @@ func (e *Encoder) policyCall(c *model.PolicyCall) *pb.PolicyCall {
 	if *c == (model.PolicyCall{}) {
 		return nil
 	}
-	return &pb.PolicyCall{Version: e.name(c.Version), Hook: e.name(c.Hook), Columns: c.Columns}
+	return &pb.PolicyCall{Version: e.name(c.Version), Hook: e.name(c.Hook), Columns: c.Columns, Part: e.name(c.Part)}
 }
 
 // trimTiers returns the tiers without zeros at the end.
@@ -77,5 +77,5 @@ func (d *Decoder) policyCall(m *pb.PolicyCall) (c model.PolicyCall) {
 	if m == nil {
 		return c
 	}
-	return model.PolicyCall{Version: d.name(m.Version), Hook: d.name(m.Hook), Columns: m.Columns}
+	return model.PolicyCall{Version: d.name(m.Version), Hook: d.name(m.Hook), Columns: m.Columns, Part: d.name(m.Part)}
 }

@@ -91,7 +91,7 @@ func admitUpload(uploads state.UploadWriter, now int64) *replication.Refusal {
 // are cleared: they belong to the settings with which the version was tested.
 func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 	v := c.Version
-	kinds := []string{model.PolicyWasm, model.PolicyProcess, model.PolicyBuiltin}
+	kinds := []string{model.PolicyWasm, model.PolicyProcess, model.PolicyBuiltin, model.PolicyComposition}
 	switch {
 	case v.ID == "" || v.Name == "":
 		return replication.Refuse(replication.CodeInvalid, "policy version: ID and name are required")
@@ -108,7 +108,7 @@ func (a *applier) loadPolicy(c *replication.LoadPolicy) *replication.Refusal {
 			return replication.Refuse(replication.CodeConflict, "version %s of policy %s is in use with other grants, limits or signer", v.ID, v.Name)
 		}
 	}
-	if v.Kind == model.PolicyWasm {
+	if v.HasModule() {
 		if r := a.completeUpload(v); r != nil {
 			return r
 		}
@@ -175,7 +175,7 @@ func isInUse(view *state.View, v *model.PolicyVersion) bool {
 // version uses it. It also forgets why its calls were stopped.
 func (a *applier) deleteVersion(v *model.PolicyVersion) {
 	a.txn.PolicyWriter().DeleteVersion(v.ID)
-	if !moduleInUse(&a.txn.View, v.Digest) && v.Kind == model.PolicyWasm {
+	if !moduleInUse(&a.txn.View, v.Digest) && v.HasModule() {
 		a.unused = append(a.unused, v.Digest)
 	}
 	if s := a.txn.PolicyState(v.Name); s != nil && s.Tripped[v.ID] != "" {

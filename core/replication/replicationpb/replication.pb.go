@@ -4142,6 +4142,7 @@ type PolicyCall struct {
 	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // name
 	Hook          uint32                 `protobuf:"varint,2,opt,name=hook,proto3" json:"hook,omitempty"`       // name
 	Columns       uint64                 `protobuf:"varint,3,opt,name=columns,proto3" json:"columns,omitempty"`
+	Part          uint32                 `protobuf:"varint,4,opt,name=part,proto3" json:"part,omitempty"` // name
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4193,6 +4194,13 @@ func (x *PolicyCall) GetHook() uint32 {
 func (x *PolicyCall) GetColumns() uint64 {
 	if x != nil {
 		return x.Columns
+	}
+	return 0
+}
+
+func (x *PolicyCall) GetPart() uint32 {
+	if x != nil {
+		return x.Part
 	}
 	return 0
 }
@@ -9556,12 +9564,13 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"candidates\x18\b \x03(\v2\x1e.cede.replication.v1.CandidateR\n" +
 	"candidates\x12\x18\n" +
-	"\aomitted\x18\t \x01(\rR\aomitted\"T\n" +
+	"\aomitted\x18\t \x01(\rR\aomitted\"h\n" +
 	"\n" +
 	"PolicyCall\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x12\n" +
 	"\x04hook\x18\x02 \x01(\rR\x04hook\x12\x18\n" +
-	"\acolumns\x18\x03 \x01(\x04R\acolumns\"\xbf\x01\n" +
+	"\acolumns\x18\x03 \x01(\x04R\acolumns\x12\x12\n" +
+	"\x04part\x18\x04 \x01(\rR\x04part\"\xbf\x01\n" +
 	"\fRankedOption\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\rR\x06nodeId\x12\x14\n" +
 	"\x05tiers\x18\x02 \x03(\x12R\x05tiers\x12\x14\n" +

@@ -62,7 +62,7 @@ func (w *recordWriter) writeHead(sn *state.Snapshot, index uint64) {
 func (w *recordWriter) writeModules(sn *state.Snapshot, module func(string) ([]byte, error)) error {
 	var written []string
 	for _, v := range sn.PolicyVersions() {
-		if v.Kind != model.PolicyWasm || slices.Contains(written, v.Digest) {
+		if !v.HasModule() || slices.Contains(written, v.Digest) {
 			continue
 		}
 		written = append(written, v.Digest)

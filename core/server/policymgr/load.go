@@ -14,6 +14,9 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
+// compositionsFrom is the first cluster version in which servers load compositions.
+const compositionsFrom = 2
+
 // load implements Policies.LoadPolicy.
 func (m *Manager) load(ctx context.Context, r policy.LoadRequest) (*model.PolicyVersion, error) {
 	if err := m.cfg.CheckLeader(); err != nil {
@@ -26,6 +29,10 @@ func (m *Manager) load(ctx context.Context, r policy.LoadRequest) (*model.Policy
 	v, err := m.cfg.Host.Describe(ctx, r)
 	if err != nil {
 		return nil, invalidPolicy(err)
+	}
+	if version := m.cfg.Store.Snapshot().Meta().Version; v.Kind == model.PolicyComposition && version < compositionsFrom {
+		return nil, apierror.New(apierror.CodeConflict, "cannot load a composition: the cluster is at version %d, and compositions require %d", version, compositionsFrom).
+			WithHint("upgrade every server first")
 	}
 	select {
 	case m.loading <- struct{}{}:
@@ -81,7 +88,7 @@ func (m *Manager) register(ctx context.Context, v *model.PolicyVersion, module [
 			return nil
 		}
 	}
-	if v.Kind == model.PolicyWasm && !hasModule(snap, v.Digest) {
+	if v.HasModule() && !hasModule(snap, v.Digest) {
 		if err := m.upload(ctx, v.Digest, module); err != nil {
 			return err
 		}
@@ -115,7 +122,7 @@ func checkLoaded(known, v *model.PolicyVersion, s *model.PolicyState) error {
 // hasModule reports whether the servers have a module because of another version.
 func hasModule(snap *state.Snapshot, digest string) bool {
 	return slices.ContainsFunc(snap.PolicyVersions(), func(v *model.PolicyVersion) bool {
-		return v.Digest == digest && v.Kind == model.PolicyWasm
+		return v.Digest == digest && v.HasModule()
 	})
 }
 

@@ -42,7 +42,7 @@ func discard(v *policy.Version) {
 // openModule opens a version from the module that this server stores.
 func (m *Manager) openModule(ctx context.Context, v *model.PolicyVersion) (*policy.Version, error) {
 	var module []byte
-	if v.Kind == model.PolicyWasm {
+	if v.HasModule() {
 		var err error
 		if module, err = m.module(v); err != nil {
 			return nil, err

@@ -77,7 +77,7 @@ func (e *Examiner) certified(snap *state.Snapshot, set *policy.Set, id string) (
 		Name: spec.Name, Version: spec.ID, Digest: spec.Digest, Kind: spec.Kind, Config: spec.Config, Grants: spec.Grants, Limits: spec.Limits,
 	}
 	switch spec.Kind {
-	case model.PolicyWasm:
+	case model.PolicyWasm, model.PolicyComposition:
 		var err error
 		if p.Module, err = e.policies.Module(spec); err != nil {
 			return nil, err

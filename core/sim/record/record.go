@@ -173,7 +173,11 @@ func (w *writer) policyFile(v *model.PolicyVersion) string {
 		w.notes.add("policy %s is an executable: place a copy next to the scenario as %s, or select another policy with -p", v.Name, use)
 		return use
 	}
-	use += ".wasm"
+	extension := ".wasm"
+	if v.Kind == model.PolicyComposition {
+		extension = ".tar"
+	}
+	use += extension
 	w.notes.add("policy %s is a module: place it next to the scenario as %s, or select another policy with -p", v.Name, use)
 	return use
 }

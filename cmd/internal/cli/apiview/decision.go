@@ -106,6 +106,9 @@ func call(p cmdutil.Page, c *client.DecisionCall) string {
 		return ""
 	}
 	text := c.Hook + " of " + p.ID(c.Version)
+	if c.Part != "" {
+		text += " (part " + c.Part + ")"
+	}
 	if len(c.Columns) > 0 {
 		text += ", which reads " + strings.Join(c.Columns, ", ")
 	}

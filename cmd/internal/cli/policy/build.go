@@ -16,6 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/composition/build"
 )
 
 // kinds lists the kinds of policies that can be built.
@@ -30,13 +31,14 @@ of policy.yaml specifies, load and test it, and write its digest, hooks and sett
 into policy.yaml. The same sources and tools produce the same bytes.
 
 The result is a WebAssembly module, unless policy.yaml contains kind: process. --kind
-changes policy.yaml, and with it the kind of later builds. The module is not signed or
-loaded.`,
+changes policy.yaml, and with it the kind of later builds. If policy.yaml contains use,
+the result is a composition: an archive of the policies that it names. Only parts such
+as pool://NAME@VERSION need servers. The module is not signed or loaded.`,
 		Example: `  cede policy build
   cede policy build thrifty --kind process`,
 		Args: cmdutil.PositionalArgs(0, 1, "one folder"),
 	}
-	out := cmdutil.OutputFlags(cmd, env)
+	out, server := cmdutil.OutputFlags(cmd, env), cmdutil.ConnectionFlags(cmd, env)
 	kind := cmd.Flags().String("kind", "", "`KIND` of the policy, wasm or process; changes policy.yaml (default: that of policy.yaml)")
 	cmdutil.CompleteFlag(cmd, "kind", kinds())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -53,7 +55,7 @@ loaded.`,
 		if err := buildable(dir); err != nil {
 			return err
 		}
-		p, err := buildPolicy(cmd.Context(), env, dir, bundle.Kind(*kind))
+		p, err := buildPolicy(cmd.Context(), env, dir, bundle.Kind(*kind), poolBuilder(server))
 		if err != nil {
 			warnOldModule(env, dir)
 			return policyflags.BuildError(dir, err)
@@ -97,13 +99,16 @@ type builtPolicy struct {
 
 // buildPolicy builds, loads and tests a policy. It replaces the module and the manifest
 // last, so that a failed build changes neither of them.
-func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.Kind) (*builtPolicy, error) {
+func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.Kind, builder *build.Builder) (*builtPolicy, error) {
 	m, _, err := bundle.ReadManifest(dir)
 	if err != nil {
 		return nil, err
 	}
+	if kind != "" && m.Use != nil {
+		return nil, cmdutil.Usagef("remove --kind", "%s is a composition: it contains modules of other kinds", dir)
+	}
 	asKind(m, kind)
-	project := toolchain.Project{Dir: dir, Manifest: m, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
+	project := toolchain.Project{Dir: dir, Manifest: m, Builder: builder, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
 	built, err := project.Build(ctx)
 	if err != nil {
 		return nil, err

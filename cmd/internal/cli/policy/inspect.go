@@ -106,6 +106,14 @@ func (i inspection) page(p cmdutil.Page) {
 		row("exports", functions(a.Exports, p.Wide))
 	}
 	_ = t.Write(p.W, p.Style) // p.W stores the error
+	if len(i.Parts) > 0 {
+		p.Title("Parts")
+		t := cmdutil.NewTable("PART", "KIND", "USED FOR", "CONFIGURATION", "DIGEST")
+		for _, part := range i.Parts {
+			t.Row(part.Name, part.Kind, strings.Join(part.Use, ", "), string(part.Config), part.Digest)
+		}
+		p.Table(t)
+	}
 	if list := i.SettingList(); len(list) > 0 {
 		p.Title("Settings")
 		p.Table(settingTable(list))

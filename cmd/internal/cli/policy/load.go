@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/composition/build"
 	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -51,13 +53,16 @@ checks are missing and why: a server that is down must be started again or remov
 With --timeout 0 it does not wait. cede policy status N shows the check of each server.
 
 -e loads rules in place of P, such as 'order: victim.priority'. This command compiles
-them to a module; docs/reference/rules.md describes the language.
+them to a module; docs/reference/rules.md describes the language. -e also loads a
+composition of other policies, such as 'use: eligible: protect; order: least-waste';
+pool://N@V is a part that the servers have loaded (docs/guides/compose-policies.md).
 
 A loaded policy decides nothing until it is activated.`,
 		Example: `  cede policy load thrifty
   cede policy load 'least-waste?bands=20' --name frugal
   cede policy load thrifty.wasm --config settings.yaml --activate
-  cede policy load -e 'order: victim.lostWork' --name gentle`,
+  cede policy load -e 'order: victim.lostWork' --name gentle
+  cede policy load -e 'use: eligible: protect; order: least-waste' --name steady`,
 		Args: cmdutil.PositionalArgs(0, 1, "one policy"),
 	}
 	out := cmdutil.OutputFlags(cmd, env)
@@ -65,7 +70,7 @@ A loaded policy decides nothing until it is activated.`,
 	var f loadFlags
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "load it under the name `N` (default: its own name)")
-	flags.StringArrayVarP(&f.expressions, "expression", "e", nil, "load the rule `RULE`, such as 'order: victim.age'; may be repeated")
+	flags.StringArrayVarP(&f.expressions, "expression", "e", nil, "load the rule `RULE`, such as 'order: victim.age', or a composition; may be repeated")
 	flags.StringVar(&f.onFault, "on-fault", "", "if the policy fails, `deny or default`: deny preemption, or use the policy default (default: the setting of the scheduler)")
 	flags.StringArrayVar(&f.config, "config", nil, "configure it by the settings in `FILE`, YAML or JSON")
 	flags.StringArrayVar(&f.grant, "grant", nil, "grant a privilege: `keepRedundant` evicts all victims that the policy selects")
@@ -82,7 +87,7 @@ A loaded policy decides nothing until it is activated.`,
 		if err != nil {
 			return err
 		}
-		load, err := newPolicyLoad(env, p, f)
+		load, err := newPolicyLoad(cmd.Context(), env, p, f, poolBuilder(server))
 		if err != nil {
 			return err
 		}
@@ -106,11 +111,13 @@ A loaded policy decides nothing until it is activated.`,
 	return cmd
 }
 
-// policy returns the policy to load: the argument, or the rules of -e.
+// policy returns the policy to load: the argument, or the rules or the composition of -e.
 func (f *loadFlags) policy(args []string) (string, error) {
 	switch {
 	case len(args) == 1 && len(f.expressions) == 0:
 		return args[0], nil
+	case len(args) == 0 && len(f.expressions) == 1 && strings.HasPrefix(f.expressions[0], bundle.UsePrefix):
+		return f.expressions[0], nil
 	case len(args) == 0 && len(f.expressions) > 0:
 		return rules.Prefix + strings.Join(f.expressions, "\n"), nil
 	}
@@ -185,10 +192,10 @@ func refusals(v *client.PolicyVersion) error {
 }
 
 // newPolicyLoad creates the load request for a policy.
-func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad, error) {
+func newPolicyLoad(ctx context.Context, env *cmdutil.Env, p string, f loadFlags, builder *build.Builder) (*client.PolicyLoad, error) {
 	named := builtin.Spec{Use: p}
 	var err error
-	if !strings.HasPrefix(p, rules.Prefix) {
+	if policies.InlineName(p) == "" {
 		if named, err = builtin.Parse(p); err != nil {
 			return nil, cmdutil.Usagef("use P or P?key=value", "%v", err)
 		}
@@ -212,7 +219,7 @@ func newPolicyLoad(env *cmdutil.Env, p string, f loadFlags) (*client.PolicyLoad,
 	if load.Grants, err = loadGrants(p, f.grant); err != nil {
 		return nil, err
 	}
-	return load, fillPolicyLoad(env, load, named.Use)
+	return load, fillPolicyLoad(ctx, env, load, named.Use, builder)
 }
 
 // loadGrants parses GRANT, and P=GRANT as other commands accept it.
@@ -235,13 +242,13 @@ func loadGrants(p string, list []string) ([]string, error) {
 }
 
 // fillPolicyLoad adds the module, manifest and signature of a policy to a request.
-func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err error) {
+func fillPolicyLoad(ctx context.Context, env *cmdutil.Env, load *client.PolicyLoad, use string, builder *build.Builder) (err error) {
 	if _, _, ok := builtin.Module(use); ok {
 		load.Builtin = use
 		return nil
 	}
-	if strings.HasPrefix(use, rules.Prefix) {
-		return fillRulesLoad(load, use)
+	if policies.InlineName(use) != "" {
+		return fillInlineLoad(ctx, load, use, builder)
 	}
 	if use == cmdutil.Stdin {
 		load.Module, err = readModule(env)
@@ -269,15 +276,13 @@ func fillPolicyLoad(env *cmdutil.Env, load *client.PolicyLoad, use string) (err 
 	return nil
 }
 
-// fillRulesLoad adds the module and the manifest of rules to a request.
-func fillRulesLoad(load *client.PolicyLoad, text string) error {
-	if load.Name == "" {
-		load.Name = policies.RulesName
-	}
+// fillInlineLoad adds the module and the manifest of rules or a composition to a request.
+func fillInlineLoad(ctx context.Context, load *client.PolicyLoad, text string, builder *build.Builder) error {
+	load.Name = cmp.Or(load.Name, policies.InlineName(text))
 	if err := bundle.CheckName(load.Name); err != nil {
 		return cmdutil.Usagef("use a name such as gentle", "%v", err)
 	}
-	b, err := policies.BundleRules(load.Name, text)
+	b, err := policies.BundleInline(ctx, builder, load.Name, "", text)
 	if err != nil {
 		return policyflags.WrapError(text, err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/sim"
-	"github.com/cede-scheduler/cede/plugins/rules"
 )
 
 // Configs holds the files of --config by the name before the =; "" applies to the only
@@ -171,7 +170,7 @@ func (c Configs) Check(names []string) error {
 
 // BaseName returns P of P?key=value. Rules have no settings.
 func BaseName(p string) string {
-	if strings.HasPrefix(p, rules.Prefix) {
+	if policies.InlineName(p) != "" {
 		return p
 	}
 	base, _, _ := strings.Cut(p, "?")

@@ -8,7 +8,6 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/plugins/bundle"
-	"github.com/cede-scheduler/cede/plugins/rules"
 )
 
 // DisplayNames returns the names of policies in results, by argument. The folder of a
@@ -28,26 +27,29 @@ func DisplayNames(written []string) map[string]string {
 			shown[w] = w
 		}
 	}
-	numberRules(written, shown)
+	numberInline(written, shown)
 	return shown
 }
 
-// numberRules names several rules of a command line by their number: rules-1, rules-2.
-func numberRules(written []string, shown map[string]string) {
-	n := 0
+// numberInline names several policies that are written on a command line by their number:
+// rules-1, rules-2.
+func numberInline(written []string, shown map[string]string) {
+	n := map[string]int{}
 	for i, w := range written {
-		if shown[w] == w && strings.HasPrefix(w, rules.Prefix) && !slices.Contains(written[:i], w) {
-			n++
-			shown[w] = fmt.Sprintf("%s-%d", policies.RulesName, n)
+		name := policies.InlineName(w)
+		if name == "" || shown[w] != w || slices.Contains(written[:i], w) {
+			continue
 		}
+		n[name]++
+		shown[w] = fmt.Sprintf("%s-%d", name, n[name])
 	}
 }
 
 // manifestName returns P?key=value with the name of the policy in directory P, if P
 // is a policy's directory.
 func manifestName(p string) string {
-	if strings.HasPrefix(p, rules.Prefix) {
-		return policies.RulesName
+	if name := policies.InlineName(p); name != "" {
+		return name
 	}
 	base := BaseName(p)
 	if slices.Contains(builtin.Names(), base) {

@@ -177,7 +177,7 @@ func (r *recording) fetch(ctx context.Context) error {
 	case v.Kind == model.PolicyBuiltin:
 		r.Use = builtin.OfDigest(v.Digest)
 		return nil
-	case v.Kind != model.PolicyWasm || r.alone:
+	case !v.HasModule() || r.alone:
 		return nil
 	}
 	m, err := r.api.Policies().Module(ctx, v.Name, v.ID)
@@ -189,7 +189,11 @@ func (r *recording) fetch(ctx context.Context) error {
 	case m.Digest != v.Digest:
 		r.env.Warn(fmt.Sprintf("the module of policy %s does not match the state: it has digest %s", policyflags.VersionName(v.Name, v.ID), m.Digest))
 	default:
-		r.module, r.Use = m, fmt.Sprintf("./%s-%s.wasm", r.Name, importer.CleanName(v.Name))
+		extension := "wasm"
+		if v.Kind == model.PolicyComposition {
+			extension = "tar"
+		}
+		r.module, r.Use = m, fmt.Sprintf("./%s-%s.%s", r.Name, importer.CleanName(v.Name), extension)
 	}
 	return nil
 }

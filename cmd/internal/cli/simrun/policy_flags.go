@@ -55,7 +55,7 @@ func (p *PolicyFlags) Resolve(played []string) (err error) {
 		return cmdutil.Usagef("use "+cmdutil.JoinOr(onFaults()), "invalid --on-fault %q", p.faultFlag)
 	}
 	for _, name := range played {
-		if err := policies.CheckRules(name); err != nil {
+		if err := policies.CheckInline(name); err != nil {
 			return policyflags.WrapError(name, err)
 		}
 	}

@@ -1,0 +1,87 @@
+package policies
+
+import (
+	"context"
+	"strings"
+
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/composition/build"
+	"github.com/cede-scheduler/cede/plugins/registry"
+	"github.com/cede-scheduler/cede/plugins/rules"
+)
+
+// inlineNames holds the names of policies that are written in the place of a name, by their
+// prefix.
+var inlineNames = map[string]string{rules.Prefix: "rules", bundle.UsePrefix: "composition"}
+
+// InlineName returns the name of a policy that is written in the place of a name,
+// rules: RULES or use: HOOK: P. It returns "" for others.
+func InlineName(p string) string {
+	for prefix, name := range inlineNames {
+		if strings.HasPrefix(p, prefix) {
+			return name
+		}
+	}
+	return ""
+}
+
+// BundleInline returns the bundle of a policy of the command line, see InlineName. Paths in a
+// composition are relative to dir; builder creates it.
+func BundleInline(ctx context.Context, builder *build.Builder, name, dir, text string) (*bundle.Bundle, error) {
+	if strings.HasPrefix(text, bundle.UsePrefix) {
+		return builder.Bundle(ctx, name, dir, text)
+	}
+	return BundleRules(name, text)
+}
+
+// NewBuilder returns a builder of compositions without servers.
+func NewBuilder() *build.Builder {
+	return &build.Builder{
+		Parse: func(text string) (use string, config map[string]any, err error) {
+			s, err := builtin.Parse(text)
+			return s.Use, s.Config, err
+		},
+		Builtin: func(name string) (policy.Module, bool) {
+			m, _, ok := builtin.Module(name)
+			return m, ok
+		},
+		Compile: compileRules,
+	}
+}
+
+// CheckInline returns an error if a policy of the command line is a text that cannot be
+// compiled; see InlineName.
+func CheckInline(p string) error {
+	switch {
+	case strings.HasPrefix(p, rules.Prefix):
+		source, err := rules.ParseInline(InlineName(p), p)
+		if err != nil {
+			return err
+		}
+		_, err = rules.Check(source)
+		return err
+	case strings.HasPrefix(p, bundle.UsePrefix):
+		_, err := bundle.ParseUse(p)
+		return err
+	}
+	return nil
+}
+
+// openInline returns a version of the text in a request.
+func (l *Loader) openInline(ctx context.Context, r Request) (*Policy, error) {
+	name := InlineName(r.Use)
+	b, err := BundleInline(ctx, NewBuilder(), name, r.Dir, r.Use)
+	if err != nil {
+		return nil, err
+	}
+	config, err := configuration(r.Config, nil)
+	if err != nil {
+		return nil, err
+	}
+	if InlineName(r.Name) == "" {
+		name = r.Name
+	}
+	return l.load(ctx, registry.Spec{Name: name, Use: r.Use, Bundle: b, Config: config, Grants: r.Grants, OnFault: r.OnFault, Observe: r.Observe})
+}

@@ -1,0 +1,158 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Uses is the language of policies that are composed of others in the manifest.
+const Uses = "use"
+
+// UsePrefix marks a composition in the place of a policy's name.
+const UsePrefix = "use:"
+
+// A Use names the policies of a composition by hook. A policy is named as on the command
+// line: P or P?key=value, or rules: RULES; a path is relative to the manifest.
+type Use struct {
+	Eligible Parts `yaml:"eligible,omitempty"` // every one must allow a candidate
+	Order    Parts `yaml:"order,omitempty"`    // each further one breaks ties of those before it
+	Option   Parts `yaml:"option,omitempty"`
+	Bindings Parts `yaml:"bindings,omitempty"`
+}
+
+// Parts is a list of policies; in YAML also a single one.
+type Parts []string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (p *Parts) UnmarshalYAML(n *yaml.Node) error {
+	nodes := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		nodes = n.Content
+	}
+	var errs []string
+	if len(nodes) == 0 {
+		errs = append(errs, fmt.Sprintf("line %d: the list is empty", n.Line))
+	}
+	*p = nil
+	for _, e := range nodes {
+		if e.Kind != yaml.ScalarNode || strings.TrimSpace(e.Value) == "" || e.Tag == "!!null" {
+			errs = append(errs, fmt.Sprintf("line %d: expected a policy such as least-waste, or quoted rules", e.Line))
+			continue
+		}
+		*p = append(*p, strings.TrimSpace(e.Value))
+	}
+	if len(errs) > 0 {
+		return &yaml.TypeError{Errors: errs}
+	}
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (p Parts) MarshalYAML() (any, error) {
+	if len(p) == 1 {
+		return p[0], nil
+	}
+	return []string(p), nil
+}
+
+// Refs returns every policy once, in the order of the hooks.
+func (u *Use) Refs() []string {
+	var refs []string
+	for _, list := range []Parts{u.Eligible, u.Order, u.Option, u.Bindings} {
+		for _, ref := range list {
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}
+
+// ParseUse parses a composition from a command line, use: HOOK: P; HOOK: [P, Q], with hooks
+// separated by semicolons or line ends. Quotes enclose a policy that contains one of ,;]. The
+// error lists every problem.
+func ParseUse(text string) (*Use, error) {
+	var u Use
+	var errs []error
+	report := func(format string, args ...any) { errs = append(errs, fmt.Errorf("use: "+format, args...)) }
+	lists := map[string]*Parts{"eligible": &u.Eligible, "order": &u.Order, "option": &u.Option, "bindings": &u.Bindings}
+	for _, entry := range splitOutsideQuotes(strings.TrimPrefix(text, UsePrefix), ";\n") {
+		if entry == "" {
+			continue
+		}
+		hook, value, ok := strings.Cut(entry, ":")
+		list := lists[strings.TrimSpace(hook)]
+		switch {
+		case !ok:
+			report("expected HOOK: P instead of %q", entry)
+		case list == nil:
+			report("unknown hook %q: must be eligible, order, option or bindings", strings.TrimSpace(hook))
+		case *list != nil:
+			report("%s is given twice", strings.TrimSpace(hook))
+		default:
+			*list = inlineParts(strings.TrimSpace(value))
+			if slices.Contains(*list, "") {
+				report("%s: expected a policy such as least-waste, or quoted rules", strings.TrimSpace(hook))
+			}
+		}
+	}
+	if len(errs) == 0 && len(u.Refs()) == 0 {
+		report("name at least one policy, such as order: least-waste")
+	}
+	return &u, errors.Join(errs...)
+}
+
+// inlineParts parses P or [P, Q], with or without quotes around each.
+func inlineParts(value string) Parts {
+	inner, ok := strings.CutPrefix(value, "[")
+	list := []string{value}
+	if inner, closed := strings.CutSuffix(inner, "]"); ok && closed {
+		list = splitOutsideQuotes(inner, ",")
+	}
+	for i, p := range list {
+		if n := len(p); n >= 2 && (p[0] == '\'' || p[0] == '"') && p[n-1] == p[0] {
+			list[i] = p[1 : n-1]
+		}
+	}
+	return list
+}
+
+// splitOutsideQuotes splits a text at separators outside of quotes, and removes the spaces
+// around each element.
+func splitOutsideQuotes(text, separators string) []string {
+	var list []string
+	quote, from := rune(0), 0
+	for i, c := range text {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case strings.ContainsRune(separators, c):
+			list = append(list, strings.TrimSpace(text[from:i]))
+			from = i + 1
+		}
+	}
+	return append(list, strings.TrimSpace(text[from:]))
+}
+
+// PathOf returns the path of a policy that is named in the manifest in dir, without its
+// settings. It returns false if the text has the form of rules or a name; a name can still
+// be that of a folder in dir.
+func PathOf(ref, dir string) (path string, ok bool) {
+	if strings.Contains(ref, ": ") || strings.HasSuffix(ref, ":") {
+		return "", false
+	}
+	path, _, _ = strings.Cut(ref, "?")
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, filepath.FromSlash(path))
+	}
+	return path, true
+}

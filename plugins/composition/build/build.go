@@ -1,0 +1,244 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/bundle"
+	"github.com/cede-scheduler/cede/plugins/composition"
+)
+
+// PoolPrefix marks a version that servers have loaded: pool://NAME or pool://NAME@VERSION.
+const PoolPrefix = "pool://"
+
+// A Builder creates archives.
+type Builder struct {
+	// Parse splits P?key=value into P and its settings.
+	Parse func(text string) (use string, config map[string]any, err error)
+	// Builtin returns a built-in policy by its name.
+	Builtin func(name string) (m policy.Module, ok bool)
+	// Compile compiles rules, rules: RULES, to a WebAssembly module.
+	Compile func(name, text string) (module []byte, err error)
+	// Fetch returns a version that servers have loaded, the active one if version is "". It
+	// is nil if there are no servers to request.
+	Fetch func(ctx context.Context, name, version string) (composition.Code, error)
+}
+
+// Archive returns the archive of a composition, and the paths of the executables that it
+// uses, by digest. Paths are relative to dir. The error lists every policy that cannot be
+// used.
+func (b *Builder) Archive(ctx context.Context, name, dir string, use *bundle.Use) (archive []byte, executables map[string]string, err error) {
+	r := resolver{Builder: b, dir: dir, executables: map[string]string{}, names: map[string]string{}}
+	if err := checkCycles(dir, use, nil); err != nil {
+		return nil, nil, err
+	}
+	var errs []error
+	for _, ref := range use.Refs() {
+		if err := r.add(ctx, ref); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, nil, err
+	}
+	a := composition.Archive{Name: name, Parts: r.parts, Uses: composition.Uses{
+		Eligible: r.namesOf(use.Eligible), Order: r.namesOf(use.Order), Option: r.namesOf(use.Option), Bindings: r.namesOf(use.Bindings),
+	}}
+	archive, err = a.Encode()
+	if err == nil && len(archive) > policy.MaxModuleSize {
+		err = fmt.Errorf("the composition has %d bytes: must be at most %d MiB", len(archive), policy.MaxModuleSize>>20)
+	}
+	return archive, r.executables, err
+}
+
+// Bundle returns a composition that is written on a command line, with a manifest. Paths are
+// relative to dir.
+func (b *Builder) Bundle(ctx context.Context, name, dir, text string) (*bundle.Bundle, error) {
+	use, err := bundle.ParseUse(text)
+	if err != nil {
+		return nil, err
+	}
+	archive, executables, err := b.Archive(ctx, name, dir, use)
+	if err != nil {
+		return nil, err
+	}
+	m := &bundle.Manifest{
+		Version: 1, Name: name, Kind: bundle.Composition, Module: "build/" + name + ".tar", Digest: bundle.Digest(archive),
+		ABI: bundle.Range{Min: "1.1"}, Use: use, Build: &bundle.Build{Lang: bundle.Uses, Source: bundle.ManifestFile},
+	}
+	manifest, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	c, err := bundle.Assemble(name+".tar", manifest, nil, archive)
+	if err != nil {
+		return nil, err
+	}
+	c.Executables = executables
+	return c, nil
+}
+
+// resolver collects the parts of one composition.
+type resolver struct {
+	*Builder
+	dir         string
+	parts       []composition.Code
+	names       map[string]string // of parts, by the text that refers to them
+	executables map[string]string
+}
+
+func (r *resolver) namesOf(refs bundle.Parts) (names []string) {
+	for _, ref := range refs {
+		names = append(names, r.names[ref])
+	}
+	return names
+}
+
+// add adds the part that a text refers to.
+func (r *resolver) add(ctx context.Context, ref string) error {
+	code, err := r.resolve(ctx, ref)
+	if err != nil {
+		return prefixed(ref, err)
+	}
+	base := code.Name
+	for n := 2; slices.ContainsFunc(r.parts, func(p composition.Code) bool { return p.Name == code.Name }); n++ {
+		code.Name = fmt.Sprintf("%s-%d", base, n)
+	}
+	r.names[ref] = code.Name
+	r.parts = append(r.parts, code)
+	return nil
+}
+
+// resolve returns the part that a text refers to. Its name need not be unique.
+func (r *resolver) resolve(ctx context.Context, ref string) (code composition.Code, err error) {
+	if strings.HasPrefix(ref, bundle.Rules+":") {
+		return r.compiled(ref)
+	}
+	use, config, err := r.Parse(ref)
+	if err != nil {
+		return code, err
+	}
+	switch m, ok := r.Builtin(use); {
+	case ok:
+		name, _, _ := strings.Cut(use, "@")
+		code = composition.Code{Name: name, Kind: composition.Builtin, Builtin: use, Digest: m.Digest()}
+	case strings.HasPrefix(use, PoolPrefix):
+		code, err = r.fetched(ctx, use)
+	default:
+		code, err = r.read(use)
+	}
+	if err == nil {
+		err = setConfig(&code, config)
+	}
+	return code, err
+}
+
+// setConfig adds settings to those of the part, which have lower precedence.
+func setConfig(code *composition.Code, config map[string]any) error {
+	if len(config) == 0 {
+		return nil
+	}
+	merged := map[string]any{}
+	if len(code.Config) > 0 {
+		var own map[string]json.RawMessage
+		if err := json.Unmarshal(code.Config, &own); err != nil {
+			return err
+		}
+		for name, value := range own {
+			merged[name] = value
+		}
+	}
+	maps.Copy(merged, config)
+	text, err := json.Marshal(merged)
+	code.Config = text
+	return err
+}
+
+// compiled compiles rules to a part.
+func (r *resolver) compiled(text string) (code composition.Code, err error) {
+	module, err := r.Compile(bundle.Rules, text)
+	return composition.Code{Name: bundle.Rules, Kind: bundle.Wasm, Digest: bundle.Digest(module), Code: module}, err
+}
+
+// prefixed adds the text that refers to a part to each line of its error.
+func prefixed(ref string, err error) error {
+	if !strings.Contains(err.Error(), "\n") {
+		return fmt.Errorf("%s: %w", ref, err)
+	}
+	var errs []error
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		errs = append(errs, fmt.Errorf("%s: %s", ref, line))
+	}
+	return errors.Join(errs...)
+}
+
+// fetched returns a version that servers have loaded.
+func (r *resolver) fetched(ctx context.Context, use string) (code composition.Code, err error) {
+	if r.Fetch == nil {
+		return code, errors.New("versions of servers are available to `cede policy build` and `cede policy load` alone; `cede policy fetch` downloads one")
+	}
+	name, version, _ := strings.Cut(strings.TrimPrefix(use, PoolPrefix), "@")
+	if err := bundle.CheckName(name); err != nil {
+		return code, err
+	}
+	return r.Fetch(ctx, name, version)
+}
+
+// read returns the policy at a path.
+func (r *resolver) read(use string) (code composition.Code, err error) {
+	path, _ := bundle.PathOf(use, r.dir)
+	b, err := bundle.Open(path)
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bundle.ErrNotBuilt) {
+		return code, errors.New("unknown policy: neither built in nor a file or folder")
+	}
+	if err != nil {
+		return code, err
+	}
+	code = composition.Code{Name: b.Manifest.Name, Kind: b.Manifest.Kind, Digest: b.Manifest.Digest, Code: b.Code}
+	if code.Limits, err = b.Manifest.Limits.Parse(); err != nil {
+		return code, err
+	}
+	maps.Copy(r.executables, b.Executables)
+	if b.Manifest.Kind == bundle.Process {
+		r.executables[b.Manifest.Digest] = b.Path
+	}
+	err = setConfig(&code, b.Manifest.Config)
+	return code, err
+}
+
+// checkCycles returns an error if a composition uses itself, by way of others in opened.
+func checkCycles(dir string, use *bundle.Use, opened []string) error {
+	own, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	opened = append(slices.Clip(opened), own)
+	var errs []error
+	for _, ref := range use.Refs() {
+		path, ok := bundle.PathOf(ref, dir)
+		if !ok {
+			continue
+		}
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		if at := slices.Index(opened, path); at >= 0 {
+			cycle := append(slices.Clone(opened[at:]), path)
+			errs = append(errs, fmt.Errorf("%s: the composition uses itself: %s", ref, strings.Join(cycle, " uses ")))
+			continue
+		}
+		if m, _, err := bundle.ReadManifest(path); err == nil && m.Use != nil {
+			errs = append(errs, checkCycles(path, m.Use, opened))
+		}
+	}
+	return errors.Join(errs...)
+}
