@@ -135,25 +135,20 @@ func (r *rounds) bestFound(f *Finder) (best prune.Bound, known bool) {
 			return best, false
 		}
 		for i, slot := range f.table.at {
-			best, known = better(best, known, prune.Bound{Slot: slot, Exact: true, Key: f.table.key(i)})
+			if key := f.table.key(i); !known || key.Less(&best.Key) {
+				best, known = prune.Bound{Slot: slot, Exact: true, Key: key}, true
+			}
 		}
 		return best, known
 	}
 	for i := range f.search.options {
 		if o := &f.search.options[i]; o.feasible {
-			best, known = better(best, known, prune.Bound{Slot: int32(i), Exact: true, Key: o.costKey()})
+			if key := o.costKey(); !known || key.Less(&best.Key) {
+				best, known = prune.Bound{Slot: int32(i), Exact: true, Key: key}, true
+			}
 		}
 	}
 	return best, known
-}
-
-// better returns the lesser of two bounds; the first one is valid if known is set. Of equals it
-// is the first.
-func better(best prune.Bound, known bool, b prune.Bound) (prune.Bound, bool) {
-	if !known || b.Key.Less(&best.Key) {
-		return b, true
-	}
-	return best, true
 }
 
 // scoreLeast calls the chooser about the least victims of nodes, each list as if it were an

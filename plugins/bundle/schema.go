@@ -33,7 +33,11 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		}
 		return object
 	case reflect.Slice:
-		return jsonschema.List(schemaOf(t.Elem()))
+		list := jsonschema.List(schemaOf(t.Elem()))
+		if t == reflect.TypeFor[Parts]() {
+			return jsonschema.AnyOf(jsonschema.Scalar(), list)
+		}
+		return list
 	case reflect.Map:
 		return jsonschema.Free()
 	case reflect.Bool:
@@ -44,7 +48,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return jsonschema.Integer(0, math.MaxUint64)
 	}
 	if t == reflect.TypeFor[Kind]() {
-		return jsonschema.OneOf(string(Wasm), string(Process))
+		return jsonschema.OneOf(string(Wasm), string(Process), string(Composition))
 	}
 	return jsonschema.Scalar()
 }

@@ -278,6 +278,10 @@ class Client:
         """Returns the public key of the server that handles the request, which verifies its certificates of decisions. Each server has its own."""
         return self._json("GET", "/v1/decision-key")
 
+    def decision_keys(self, *, index: int | None = None, wait: str | None = None, stale: bool | None = None, consistent: bool | None = None) -> list[DecisionKey]:
+        """Returns the public keys of all servers that the pool has had, which verify their certificates of decisions."""
+        return self._json("GET", "/v1/decision-keys", query={"index": index, "wait": wait, "stale": stale, "consistent": consistent})
+
     def decisions_list(self, *, policy: str | None = None) -> list[PolicyDecision]:
         """Lists the decisions of policies on the server that handles the request, newest first."""
         return self._json("GET", "/v1/decisions", query={"policy": policy})
@@ -565,6 +569,10 @@ class Client:
     def policy_shadow(self, name: str, body: PolicyVersionRequest, *, idempotency_key: str | None = None) -> PolicyStatus:
         """Runs a version in shadow: it receives live decisions, but its results are not applied. Without Version, the shadow run ends."""
         return self._json("PUT", f"/v1/policy/{_quote(name)}/shadow", headers={"Idempotency-Key": idempotency_key}, body=body)
+
+    def policy_trial(self, name: str, body: PolicyTrialRequest, *, idempotency_key: str | None = None) -> PolicyStatus:
+        """Compares a version with the active one: both decide in alternate blocks of time, in random order. The trial ends when StopIf or PromoteIf holds, or after For. The conditions hold at every number of blocks with a common error rate of 5 %."""
+        return self._json("PUT", f"/v1/policy/{_quote(name)}/trial", headers={"Idempotency-Key": idempotency_key}, body=body)
 
     def policy_unload(self, name: str, body: PolicyVersionRequest, *, idempotency_key: str | None = None) -> PolicyStatus:
         """Unloads a version that is neither active, previous nor shadow."""
@@ -1261,6 +1269,7 @@ DecisionCall = TypedDict(
     {
         "Columns": "list[str]",
         "Hook": "str",
+        "Part": "str",
         "Version": "str",
     },
     total=False,
@@ -1289,6 +1298,8 @@ DecisionKey = TypedDict(
     {
         "ID": "str",
         "PEM": "str",
+        "ServerID": "str",
+        "Time": "int",
     },
     total=False,
 )
@@ -1299,6 +1310,7 @@ DecisionOption = TypedDict(
     {
         "HighestPriority": "int",
         "NodeID": "str",
+        "Outlook": "DecisionOutlook",
         "Score": "float",
         "Tiers": "list[int]",
         "Victims": "int",
@@ -1306,6 +1318,17 @@ DecisionOption = TypedDict(
     total=False,
 )
 DecisionOption.__doc__ = "DecisionOption is an option with the policy's answer: lower tiers rank first, then higher scores. NodeID is the ID of a cluster if a binding was placed."
+
+DecisionOutlook = TypedDict(
+    "DecisionOutlook",
+    {
+        "CascadeDepth": "int",
+        "Delay": "int",
+        "LostWork": "int",
+    },
+    total=False,
+)
+DecisionOutlook.__doc__ = "DecisionOutlook predicts the consequences of an option, if no other work arrives."
 
 DecisionVictim = TypedDict(
     "DecisionVictim",
@@ -2332,6 +2355,27 @@ PolicyChoice = TypedDict(
 )
 PolicyChoice.__doc__ = "PolicyChoice is the decision of one side of a comparison for an evaluation."
 
+PolicyComparison = TypedDict(
+    "PolicyComparison",
+    {
+        "Actor": "str",
+        "Baseline": "str",
+        "Block": "int",
+        "BlockEnd": "int",
+        "Blocks": "int",
+        "Candidate": "str",
+        "End": "PolicyTrial",
+        "Measures": "list[PolicyMeasure]",
+        "PromoteIf": "str",
+        "Start": "int",
+        "StopIf": "str",
+        "Until": "int",
+        "Washout": "int",
+    },
+    total=False,
+)
+PolicyComparison.__doc__ = "PolicyComparison is a trial with blocks, in progress or the last one."
+
 PolicyDecision = TypedDict(
     "PolicyDecision",
     {
@@ -2383,6 +2427,18 @@ PolicyHere = TypedDict(
 )
 PolicyHere.__doc__ = "PolicyHere is the version that decides under a name on one server, with counts since it was opened there."
 
+PolicyLimits = TypedDict(
+    "PolicyLimits",
+    {
+        "Fuel": "int",
+        "FuelPerRow": "int",
+        "Memory": "int",
+        "Time": "int",
+    },
+    total=False,
+)
+PolicyLimits.__doc__ = "PolicyLimits are the limits of a call of a policy. Each server caps them at its own."
+
 PolicyLoad = TypedDict(
     "PolicyLoad",
     {
@@ -2396,6 +2452,20 @@ PolicyLoad = TypedDict(
     total=False,
 )
 PolicyLoad.__doc__ = "PolicyLoad describes a version to load. Exactly one of Module, Builtin and Executable is set."
+
+PolicyMeasure = TypedDict(
+    "PolicyMeasure",
+    {
+        "Baseline": "float",
+        "Candidate": "float",
+        "Difference": "float",
+        "High": "float",
+        "Low": "float",
+        "Name": "str",
+    },
+    total=False,
+)
+PolicyMeasure.__doc__ = "PolicyMeasure compares the versions of a trial over its complete pairs of blocks."
 
 PolicyShadowRun = TypedDict(
     "PolicyShadowRun",
@@ -2412,6 +2482,18 @@ PolicyShadowRun = TypedDict(
     total=False,
 )
 PolicyShadowRun.__doc__ = "PolicyShadowRun holds the results of a version that runs as a shadow of the active one."
+
+PolicyShadowSums = TypedDict(
+    "PolicyShadowSums",
+    {
+        "Active": "PolicySums",
+        "Compared": "int",
+        "Shadow": "PolicySums",
+        "Version": "str",
+    },
+    total=False,
+)
+PolicyShadowSums.__doc__ = "PolicyShadowSums are the sums of a shadow run over all servers. Servers report every ten seconds."
 
 PolicyStatus = TypedDict(
     "PolicyStatus",
@@ -2430,6 +2512,8 @@ PolicyStatus = TypedDict(
         "Refused": "dict[str, str]",
         "Shadow": "str",
         "ShadowRun": "PolicyShadowRun",
+        "Sums": "PolicyShadowSums",
+        "Trial": "PolicyComparison",
         "Tripped": "dict[str, str]",
         "Until": "int",
         "Versions": "int",
@@ -2456,16 +2540,46 @@ PolicyStub = TypedDict(
 )
 PolicyStub.__doc__ = "PolicyStub is a policy in a list."
 
+PolicySums = TypedDict(
+    "PolicySums",
+    {
+        "BudgetViolations": "int",
+        "HighestPriority": "int",
+        "LostWork": "int",
+        "Placed": "int",
+        "Victims": "int",
+    },
+    total=False,
+)
+PolicySums.__doc__ = "PolicySums are the effects of decisions."
+
 PolicyTrial = TypedDict(
     "PolicyTrial",
     {
+        "Actor": "str",
         "Ended": "str",
+        "Reason": "str",
         "Time": "int",
         "Version": "str",
     },
     total=False,
 )
 PolicyTrial.__doc__ = "PolicyTrial is the result of an activation for a limited time."
+
+PolicyTrialRequest = TypedDict(
+    "PolicyTrialRequest",
+    {
+        "Block": "int",
+        "For": "int",
+        "PromoteIf": "str",
+        "Seed": "int",
+        "StopIf": "str",
+        "Version": "str",
+        "Washout": "int",
+    },
+    total=False,
+)
+PolicyTrialRequest.__doc__ = "PolicyTrialRequest starts a trial in which a version and the active one decide in alternate blocks of time, in random order."
 
 PolicyUse = TypedDict(
     "PolicyUse",
@@ -2495,6 +2609,7 @@ PolicyVersion = TypedDict(
         "Grants": "list[str]",
         "ID": "str",
         "Kind": "str",
+        "Limits": "PolicyLimits",
         "ModifyIndex": "int",
         "Name": "str",
         "OnFault": "str",

@@ -29,4 +29,4 @@
 // outputs in the pages, and `go generate ./cmd/internal/docstest` the reference.
 package docstest
 
-//go:generate go test -count=1 -run TestReference|TestDashboard_Matches -update .
+//go:generate go test -count=1 -run TestReference|TestDashboard_Matches|TestPythonClient_Matches -update .
