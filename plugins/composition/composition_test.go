@@ -195,7 +195,7 @@ func TestStart_DeclaresWhatHoldsForAllParts(t *testing.T) {
 		{composition.Uses{Order: []string{"default", "least-waste"}}, policy.HookSelectVictims, true, false},
 		{composition.Uses{Order: []string{"by-priority", "least-waste"}}, policy.HookSelectVictims, false, false},
 		{composition.Uses{Order: []string{"default", "by-priority"}}, policy.HookScoreVictims, false, false},
-		{composition.Uses{Eligible: []string{"protect"}, Option: []string{"least-waste"}}, policy.HookDelta | policy.HookScoreOptions, false, false},
+		{composition.Uses{Eligible: []string{"protect"}, Option: []string{"least-waste"}}, policy.HookDelta | policy.HookScoreOptions, false, true},
 	} {
 		in := start(t, "", c.uses, defaults, leastWaste, protected, byPriority)
 		info := in.Info()
