@@ -61,7 +61,8 @@ func (t *optionTable) call(s *search, chooser *hook, findings *protect.Findings)
 	return nil
 }
 
-// callPolicy calls the chooser about the n options that have been laid out.
+// callPolicy calls the chooser about the n options that have been laid out. Tiers and scores
+// start at zero. It returns a *policy.Error if the policy fails.
 func (t *optionTable) callPolicy(chooser *hook, n int) error {
 	for i := range t.scores.Tiers {
 		t.scores.Tiers[i] = scratch.Zeroed(t.scores.Tiers[i], n)

@@ -77,12 +77,30 @@ func Storm(ctx context.Context, t *Target, c StormConfig) (_ *StormResult, err e
 		}
 		err = errors.Join(err, s.restore(ctx))
 	}()
-	for _, step := range []func(context.Context) error{s.register, s.backlog, s.start, s.silence} {
+	for _, step := range []func(context.Context) error{s.waitKey, s.register, s.backlog, s.start, s.silence} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return s.r, nil
+}
+
+// waitKey waits until a new server has written its key for certificates, which it does soon
+// after it is ready: the entry would count as one of the first phase. A server that writes
+// none is not waited for.
+func (s *storm) waitKey(ctx context.Context) error {
+	for range 50 {
+		keys, _, err := s.Target.c.Allocations().DecisionKeys(ctx, nil)
+		if err != nil || len(keys) > 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 // set configures how evaluations are processed.

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
 		os.Exit(compiler.Main())
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode")) // see cmd/internal/app
 }
 
 const token = "a-token-of-sixteen-bytes"
