@@ -37,7 +37,7 @@ func TestBounds_AreBelowEveryOption(t *testing.T) {
 				options, equal = options+n, equal+same
 			}
 			t.Logf("%d options, %d as cheap as their bound", options, equal)
-			if options < 100 || equal*10 < options {
+			if options < soak.Count(100, 10_000) || equal*10 < options {
 				t.Errorf("%d options, %d as cheap as their bound: too few", options, equal)
 			}
 		})
