@@ -89,11 +89,11 @@ func Storm(ctx context.Context, t *Target, c StormConfig) (_ *StormResult, err e
 // after it is ready: the entry would count as one of the first phase. A server that writes
 // none is not waited for.
 func (s *storm) waitKey(ctx context.Context) error {
-	for range 50 {
+	done := func() bool {
 		keys, _, err := s.Target.c.Allocations().DecisionKeys(ctx, nil)
-		if err != nil || len(keys) > 0 {
-			break
-		}
+		return err != nil || len(keys) > 0 // an older server has no such route
+	}
+	for n := 0; n < 50 && !done(); n++ {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
