@@ -421,8 +421,8 @@ func TestMoves_BothHalvesOrNeither(t *testing.T) {
 	}
 }
 
-// An instance that the plan moves is no candidate for a later placement of the plan, also if the
-// search for that placement began before the move. The first instance evicts low1, the second one
+// Later placements of a plan do not evict an instance that the plan moves, even if the search for
+// victims began before the move. The first instance evicts low1, the second one
 // moves other1 to n2, and the third one would have to evict it there.
 func TestMoves_EvictNothingThatThePlanMoves(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func Given(list []policy.Setting, config []byte) (map[string][]policy.Value, err
 	return values, errors.Join(append(errs, unknown(list, given)...)...)
 }
 
-// unknown returns an error for each given name that is no setting.
+// unknown returns an error for each given name that is not a setting.
 func unknown(list []policy.Setting, given map[string]json.RawMessage) (errs []error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(list, func(s policy.Setting) bool { return s.Name == name }) {

@@ -267,7 +267,7 @@ func (s *shadows) addPending(version string, sums *model.ShadowSums) {
 
 // takePending returns the sums that were not reported yet, ascending by version,
 // and clears them. It returns none before shadowReportInterval has passed since
-// the last ones, and the time until it must be called again; 0: there is no shadow run.
+// the last ones, and the time until it must be called again; 0 without a shadow run.
 func (s *shadows) takePending() (list []*replication.ReportShadow, again time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +286,7 @@ func (s *shadows) takePending() (list []*replication.ReportShadow, again time.Du
 }
 
 // reportShadows writes the sums of a server's comparisons into the log, and returns the
-// time until it must be called again; 0: there is no shadow run. Sums are lost if the write
+// time until it must be called again; 0 without a shadow run. Sums are lost if the write
 // fails: if they were written nevertheless, a repetition would count them twice.
 func reportShadows(ctx context.Context, m *Manager) (again time.Duration) {
 	if m.cfg.Store.Snapshot().Meta().Version < actorsFrom {
