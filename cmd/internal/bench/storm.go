@@ -86,8 +86,8 @@ func Storm(ctx context.Context, t *Target, c StormConfig) (_ *StormResult, err e
 }
 
 // waitKey waits until a new server has written its key for certificates, which it does soon
-// after it is ready: the entry would count as one of the first phase. A server that writes
-// none is not waited for.
+// after it is ready: the entry would count as one of the first phase. It waits 5 s at most, as
+// an older server writes none.
 func (s *storm) waitKey(ctx context.Context) error {
 	done := func() bool {
 		keys, _, err := s.Target.c.Allocations().DecisionKeys(ctx, nil)
