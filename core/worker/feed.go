@@ -18,7 +18,7 @@ type Feed struct {
 	Blocked  *broker.Blocked
 	Policies scheduler.Policies // the active policies, or a set that never changes
 
-	// colocating holds the jobs with blocked evaluations and co-location terms.
+	// colocating holds the jobs with co-location terms and evaluations that are not final.
 	colocating map[model.JobKey]struct{}
 	// deferred holds nodes with free capacity that was offered to some blocked evaluations
 	// before others, with the index of the change that freed it.
@@ -52,19 +52,13 @@ func (f *Feed) Evals(snap *state.Snapshot, now int64, evals ...*model.Evaluation
 
 // eval passes on one evaluation.
 func (f *Feed) eval(snap *state.Snapshot, now int64, e *model.Evaluation) (needless []*model.Evaluation) {
+	f.trackColocation(snap, e)
 	switch {
 	case e.Status == model.EvalPending:
 		f.Broker.Enqueue(e)
 	case e.Status == model.EvalBlocked:
-		if key := e.JobKey(); colocates(snap.Job(key)) {
-			if f.colocating == nil {
-				f.colocating = map[model.JobKey]struct{}{}
-			}
-			f.colocating[key] = struct{}{}
-		}
 		f.block(snap, now, e)
 	case e.Status == model.EvalComplete && len(e.Failed) == 0:
-		delete(f.colocating, e.JobKey())
 		for _, blocked := range f.Blocked.Untrack(e.JobKey()) {
 			if blocked.ID != e.ID {
 				needless = append(needless, Cancelled(blocked, e.ID, now))
@@ -75,6 +69,23 @@ func (f *Feed) eval(snap *state.Snapshot, now int64, e *model.Evaluation) (needl
 		f.Blocked.Remove(e.ID)
 	}
 	return needless
+}
+
+// trackColocation records whether the job of an evaluation may have to be evaluated again
+// after placements. An evaluation that is being processed counts as well: it does not see
+// placements that are committed after its snapshot, including those of its own plan, which
+// groups of the job may have to be near.
+func (f *Feed) trackColocation(snap *state.Snapshot, e *model.Evaluation) {
+	key := e.JobKey()
+	switch _, tracked := f.colocating[key]; {
+	case !e.Status.Final() && !tracked && colocates(snap.Job(key)):
+		if f.colocating == nil {
+			f.colocating = map[model.JobKey]struct{}{}
+		}
+		f.colocating[key] = struct{}{}
+	case e.Status.Final() && tracked && len(snap.PendingEvals(key)) == 0:
+		delete(f.colocating, key)
+	}
 }
 
 func (f *Feed) block(snap *state.Snapshot, now int64, e *model.Evaluation) {

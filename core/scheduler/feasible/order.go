@@ -8,8 +8,9 @@ import (
 
 // PlacementOrder returns the order in which the groups of a job are placed: the given one,
 // except that a group that must run near another one follows that one, even if it could be
-// near its own instances alone. Its first instance would be near nothing, and nothing would
-// evaluate the job again once the other group is placed. It does not modify groups.
+// near its own instances alone. Otherwise its first instance would be near nothing. Groups
+// of a cycle keep their order: those that lacked a placement of a later group are placed by
+// the next evaluation, which the placements of this one unblock. It does not modify groups.
 func PlacementOrder(groups []*model.Group) []*model.Group {
 	if !slices.ContainsFunc(groups, func(g *model.Group) bool { return len(g.Colocate) > 0 }) {
 		return groups

@@ -171,7 +171,7 @@ func (c *cluster) desired(g *group) int {
 	}
 	n := 0
 	for _, o := range c.nodeList {
-		if infeasible(o, g) == "" {
+		if _, serves := candidate(o, g, nil); serves && g.count > 0 && infeasible(o, g) == "" {
 			n++
 		}
 	}
