@@ -42,6 +42,7 @@ type Result struct {
 	Evals    []*model.Evaluation  // written or derived
 	Dropped  []apply.DroppedGroup // commit groups that no longer matched the state
 	Freed    []string             // nodes and clusters that may have more free or evictable capacity; ascending
+	Left     []string             // nodes that ceased to be eligible or were removed; ascending
 	Returned []string             // nodes that were down and are ready again
 	Placed   []string             // nodes on which allocations with labels were placed; ascending
 	Replayed bool                 // the idempotency key was used before: this is the first entry's result

@@ -39,7 +39,6 @@ func (e *engine) step(s *scenario.Step) error {
 		e.changeNode(s.Node, apply.NodeChange{Status: &down})
 	case scenario.NodeUp:
 		e.changeNode(s.Node, apply.NodeChange{Status: &ready, Drain: &no})
-		e.feed.Freed(e.store.Snapshot(), e.now(), s.Node)
 		e.returned(s.Node)
 	case scenario.Drain:
 		e.changeNode(s.Node, apply.NodeChange{Drain: &yes})
@@ -113,6 +112,7 @@ func (e *engine) changeNode(id string, change apply.NodeChange) {
 	e.record.collector.NodeChanged(e.now(), snap.Node(id))
 	e.record.collector.EvaluationCreated(len(evals))
 	e.feed.Evals(snap, e.now(), evals...)
+	e.feed.Freed(snap, e.now(), id) // also if it leaves: its domain no longer limits hard spreads
 }
 
 // ends completes the allocations that are due to finish or to have stopped at an instant.

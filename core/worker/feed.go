@@ -117,7 +117,8 @@ func (f *Feed) Placed(snap *state.Snapshot, now int64, nodeIDs ...string) {
 }
 
 // Freed unblocks evaluations that may use capacity which became free at snap on nodes, or on
-// the locations of member clusters.
+// the locations of member clusters. Nodes that ceased to be eligible or to exist unblock those
+// with rules that concern several nodes.
 func (f *Feed) Freed(snap *state.Snapshot, now int64, nodeIDs ...string) {
 	if f.Blocked.Len() == 0 {
 		// An evaluation that is being processed may become blocked, and must see the change.
@@ -195,8 +196,11 @@ func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, filter
 	if id, ok := model.ParseClusterLocation(nodeID); ok { // bindings do not depend on classes of nodes
 		return snap.Cluster(id) != nil && len(f.Blocked.Unblock(0, nodeID, index, filter)) > 0
 	}
-	node := snap.Node(nodeID)
-	return node != nil && len(f.Blocked.Unblock(node.ClassKey, nodeID, index, filter)) > 0
+	class := uint64(0) // of a node that was removed: of no class
+	if node := snap.Node(nodeID); node != nil {
+		class = node.ClassKey
+	}
+	return len(f.Blocked.Unblock(class, nodeID, index, filter)) > 0
 }
 
 // filter returns a filter with the active policies, which the caller unpins.

@@ -26,7 +26,7 @@ func (p *Part) Join(whole, r *replication.Result) {
 		whole.Err = r.Err
 	}
 	whole.Evals = append(whole.Evals, r.Evals...)
-	whole.Freed = append(whole.Freed, r.Freed...)
+	whole.Freed, whole.Left = append(whole.Freed, r.Freed...), append(whole.Left, r.Left...)
 	whole.Returned = append(whole.Returned, r.Returned...)
 	whole.Placed = append(whole.Placed, r.Placed...)
 	for _, d := range r.Dropped {

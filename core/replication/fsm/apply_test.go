@@ -282,6 +282,32 @@ func TestRegisterNodes_RetainsOperatorSettings(t *testing.T) {
 	}
 }
 
+// A node that leaves takes its domain out of hard spreads, which may unblock evaluations.
+func TestNodes_AreReportedWhenTheyLeave(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		command replication.Command
+	}{
+		{"down", &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Status: new(model.NodeDown)}}},
+		{"drain", &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Drain: new(true)}}},
+		{"ineligible", &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Ineligible: new(true)}}},
+		{"deleted", &replication.DeleteNodes{IDs: []string{"n0"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := withJob(t)
+			if r := s.MustDo(t, tt.command); !slices.Equal(r.Left, []string{"n0"}) || len(r.Freed) > 0 {
+				t.Errorf("left %v, freed %v", r.Left, r.Freed)
+			}
+			if s.Store.Snapshot().Node("n0") == nil {
+				return
+			}
+			if r := s.MustDo(t, &replication.ChangeNodes{IDs: []string{"n0"}, Change: apply.NodeChange{Ineligible: new(true)}}); len(r.Left) > 0 {
+				t.Errorf("left %v, and the node was not eligible", r.Left)
+			}
+		})
+	}
+}
+
 func TestCollect_DeletesOnlyTerminalObjects(t *testing.T) {
 	s := withJob(t)
 	batch := replicationtest.WebJob(50)

@@ -159,7 +159,7 @@ func (f *FSM) ApplyEntry(l *raft.Log) (replication.Applied, error) {
 	snap := a.txn.Commit()
 	f.modules.delete(snap, a.unused)
 	a.result.Freed = append(a.result.Freed, snap.ChangedCohortNodes()...)
-	a.result.Freed, a.result.Placed = sortedSet(a.result.Freed), sortedSet(a.result.Placed)
+	a.result.Freed, a.result.Left, a.result.Placed = sortedSet(a.result.Freed), sortedSet(a.result.Left), sortedSet(a.result.Placed)
 	return replication.Applied{Index: snap.Index(), Entry: e, Result: a.result, Snap: snap}, nil
 }
 

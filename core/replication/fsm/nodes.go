@@ -33,6 +33,11 @@ func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refus
 			n.Taints = model.MergeTaints(n.Taints, set)
 		}
 	}
+	ids := make([]string, len(c.Nodes))
+	for i, n := range c.Nodes {
+		ids[i] = n.ID
+	}
+	was := eligibleNodes(&a.txn.View, ids)
 	evals, err := apply.Nodes(a.txn, a.now, c.Nodes...)
 	if err != nil {
 		return replication.Refuse(replication.CodeInvalid, "register nodes: %v", err)
@@ -44,7 +49,30 @@ func (a *applier) registerNodes(c *replication.RegisterNodes) *replication.Refus
 			a.result.Freed = append(a.result.Freed, n.ID)
 		}
 	}
+	a.result.Left = leftNodes(&a.txn.View, was)
 	return nil
+}
+
+// eligibleNodes returns the set of those of the nodes that are eligible.
+func eligibleNodes(v *state.View, ids []string) map[string]bool {
+	set := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if n := v.Node(id); n != nil && n.IsEligible() {
+			set[id] = true
+		}
+	}
+	return set
+}
+
+// leftNodes returns those of the nodes that were eligible and are no longer, or are removed,
+// in no defined order.
+func leftNodes(v *state.View, wasEligible map[string]bool) (left []string) {
+	for id := range wasEligible {
+		if n := v.Node(id); n == nil || !n.IsEligible() {
+			left = append(left, id)
+		}
+	}
+	return left
 }
 
 // downSinceFrom is the first cluster version that records when a node went down.
@@ -61,7 +89,7 @@ func (a *applier) changeNodes(c *replication.ChangeNodes) *replication.Refusal {
 		n := a.txn.Node(id)
 		return n == nil || n.Status != model.NodeDown
 	})
-	change := c.Change
+	was, change := eligibleNodes(&a.txn.View, c.IDs), c.Change
 	if a.txn.Meta().Version < downSinceFrom {
 		change = change.WithoutDownTime()
 	}
@@ -72,6 +100,7 @@ func (a *applier) changeNodes(c *replication.ChangeNodes) *replication.Refusal {
 			a.result.Freed = append(a.result.Freed, id)
 		}
 	}
+	a.result.Left = leftNodes(&a.txn.View, was)
 	return nil
 }
 
@@ -91,7 +120,9 @@ func (a *applier) deleteNodes(c *replication.DeleteNodes) *replication.Refusal {
 	if r := checkExists(&a.txn.View, c.IDs); r != nil {
 		return r
 	}
+	was := eligibleNodes(&a.txn.View, c.IDs)
 	a.addEvals(apply.NodeDelete(a.txn, a.now, c.IDs))
+	a.result.Left = leftNodes(&a.txn.View, was)
 	return nil
 }
 

@@ -29,7 +29,9 @@ type Filter struct {
 }
 
 // MayPlace reports whether some group that the evaluation could not place may go to
-// the node, or replicas of its binding to the cluster, at a location.
+// the node, or replicas of its binding to the cluster, at a location. It also returns true if
+// a rule of a group concerns several nodes, because another one may have become feasible, even
+// if this one was removed.
 func (f *Filter) MayPlace(eval *model.Evaluation, location string) bool {
 	id, isCluster := model.ParseClusterLocation(location)
 	switch isBinding := eval.Type == model.JobBinding; {
@@ -38,10 +40,10 @@ func (f *Filter) MayPlace(eval *model.Evaluation, location string) bool {
 	case isCluster:
 		return f.mayAssign(eval, id)
 	}
-	if !f.node.load(f.Snap, location) {
-		return false
-	}
 	d := f.demand(eval)
+	if !f.node.load(f.Snap, location) {
+		return d != nil && d.affectsOtherNodes
+	}
 	if d == nil {
 		return true
 	}
@@ -61,9 +63,6 @@ func (f *Filter) MayPlace(eval *model.Evaluation, location string) bool {
 // evaluation could not place, even after all possible evictions. *memo keeps
 // the demand of the evaluation between calls.
 func (f *Filter) Excludes(eval *model.Evaluation, nodeID string, memo *any) bool {
-	if !f.node.load(f.Snap, nodeID) {
-		return true
-	}
 	d, known := (*memo).(*demand)
 	if !known || d.inputs != f.demandInputs() {
 		if d = f.demand(eval); d == nil {
@@ -71,7 +70,7 @@ func (f *Filter) Excludes(eval *model.Evaluation, nodeID string, memo *any) bool
 		}
 		*memo = d
 	}
-	return !d.affectsOtherNodes && d.exceeds(f.node.freeable(d.ceiling))
+	return !d.affectsOtherNodes && (!f.node.load(f.Snap, nodeID) || d.exceeds(f.node.freeable(d.ceiling)))
 }
 
 // deferLocation records that capacity there is distributed already.

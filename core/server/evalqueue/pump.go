@@ -93,6 +93,7 @@ func (s *appliedSum) add(a *replication.Applied) {
 	}
 	s.evals = append(s.evals, a.Result.Evals...)
 	s.freed = addAll(s.freed, a.Result.Freed)
+	s.freed = addAll(s.freed, a.Result.Left) // frees nothing, but no longer limits hard spreads
 	s.placed = addAll(s.placed, a.Result.Placed)
 	switch c := a.Entry.Command.(type) {
 	case *replication.SetConfig, *replication.ChangePolicy:

@@ -158,6 +158,7 @@ func TestMixes_StayExplained(t *testing.T) {
 		name string
 	}{
 		{22947, "a drain moves two instances of a hard spread in one entry; its end counts, since the order is not known"},
+		{121157, "a domain whose only node goes down no longer limits a hard spread"},
 		{84247, "a system job desires no instance on a node without its device"},
 		{84930, "of two groups that each match the terms of both, the first sees the second's placements later"},
 		{94148, "of two groups that must be near each other, one was placed near another job first"},

@@ -6,6 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // A job must run near another one, which is placed while an evaluation of the first is being
@@ -46,4 +47,32 @@ func TestFeed_UnblocksEvaluationThatMissedPlacementWhileProcessed(t *testing.T) 
 	if next := q.next(); next.Eval.ID != "blocked" {
 		t.Errorf("next is %s", next.Eval.ID)
 	}
+}
+
+// A removed node takes its zone out of a hard spread, so that another zone may get more. An
+// evaluation without such a rule gains nothing.
+func TestFeed_UnblocksHardSpreadWhenNodeIsRemoved(t *testing.T) {
+	q := newQueue(t)
+	spread := coretest.Job("spread").With(func(g *model.Group) {
+		g.Spread = []model.Spread{{Attribute: "zone", MaxSkew: 1}}
+	}).Obj()
+	plain := coretest.Job("plain").Obj()
+	q.apply(func(txn *state.Txn) (evals []*model.Evaluation) {
+		for _, err := range []error{txn.NodeWriter().Upsert(coretest.Node("n1", 9, 9, 9)), txn.JobWriter().Upsert(spread), txn.JobWriter().Upsert(plain)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, j := range []*model.Job{spread, plain} {
+			e := coretest.Eval(j)
+			e.Status, e.SnapshotIndex, e.Escaped = model.EvalBlocked, txn.Index(), true
+			e.Failed = map[string]*model.Explanation{j.Groups[0].Name: {}}
+			evals = append(evals, e)
+		}
+		txn.EvalWriter().Upsert(evals...)
+		return evals
+	})
+	q.apply(func(txn *state.Txn) []*model.Evaluation { return apply.NodeDelete(txn, 1, []string{"n1"}) })
+	q.feed.Freed(q.store.Snapshot(), 1, "n1")
+	q.expectNext("spread")
 }
