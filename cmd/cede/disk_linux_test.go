@@ -112,7 +112,7 @@ func TestDisk_PoolSurvivesFullDisk(t *testing.T) {
 	h := newHistory(t, p.clients(3))
 	h.waitWrites(20)
 
-	disks[lead].fillExcept(200) // too little for log entries, enough for votes
+	disks[lead].fillExcept(votesOnly)
 	p.waitNewLeader(lead)
 	h.waitWrites(20)
 	checkContains(t, lead.log.String(), "not enough disk space")
@@ -120,7 +120,7 @@ func TestDisk_PoolSurvivesFullDisk(t *testing.T) {
 	p.waitConverged()
 
 	follower := p.follower(p.waitLeader())
-	disks[follower].fillExcept(60)
+	disks[follower].fillExcept(votesOnly)
 	eventually(t, "the follower falls behind", func() bool { return follower.lag(p.waitLeader()) > 20 })
 	h.waitWrites(50)
 	checkContains(t, follower.log.String(), "free disk space")

@@ -50,13 +50,14 @@ func (p *processPool) clients(n int) (list []*client.Client) {
 	return list
 }
 
-// waitCaughtUp waits until a restarted server has applied nearly all entries of the leader.
+// waitCaughtUp waits until a restarted server has applied nearly all entries of the leader,
+// or leads itself.
 func (p *processPool) waitCaughtUp(s *poolServer) {
 	p.t.Helper()
 	eventually(p.t, "the restarted server has caught up", func() bool {
 		st, err := s.status()
 		if err != nil || st.State != "Follower" {
-			return false
+			return err == nil && s.isReadyLeader()
 		}
 		for _, o := range p.servers {
 			if other, err := o.status(); err == nil && other.State == "Leader" {

@@ -433,7 +433,7 @@ func TestFaults_FullDisk(t *testing.T) {
 		return err
 	}
 	must(t, register(), register())
-	disk.fillExcept(200) // too little for log entries, enough for votes
+	disk.fillExcept(votesOnly)
 	eventually(t, "a write is refused", func() bool { return register() != nil })
 	eventually(t, "readiness reports the full disk", func() bool {
 		h, err := c.Status().Health(t.Context())
@@ -447,7 +447,7 @@ func TestFaults_FullDisk(t *testing.T) {
 	})
 	disk.freeSpace()
 	eventually(t, "a write succeeds after space was freed", func() bool { return register() == nil })
-	disk.fillExcept(60)
+	disk.fillExcept(60) // too little for votes
 	eventually(t, "a write is refused", func() bool { return register() != nil })
 	checkContains(t, d.waitFailure(), "not enough disk space", "free disk space")
 	checkContains(t, d.startupFailure(), "not enough disk space", "free disk space")

@@ -67,7 +67,7 @@ func TestDisk_LoneServerNamesFullDisk(t *testing.T) {
 		return err
 	}
 	must(t, register("before"))
-	disk.fillExcept(200) // too little for log entries, enough for votes
+	disk.fillExcept(votesOnly)
 	var last error
 	eventually(t, "a request names the disk", func() bool {
 		last = register("refused")

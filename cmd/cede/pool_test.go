@@ -355,11 +355,7 @@ func TestPool_SurvivesLeaderLossUnderLoad(t *testing.T) {
 	// The killed server restarts with other addresses.
 	lead.http, lead.rpc = freePort(t), freePort(t)
 	lead.start()
-	eventually(t, "the restarted server has caught up", func() bool {
-		st, err := lead.status()
-		other, _ := p.waitLeader().status()
-		return err == nil && st.State == "Follower" && st.AppliedIndex+100 > other.AppliedIndex
-	})
+	p.waitCaughtUp(lead)
 	l.stop()
 	l.wg.Wait()
 	p.checkConverged(append(l.acked, "first"))

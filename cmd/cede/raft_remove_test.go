@@ -16,29 +16,40 @@ func TestOperatorRaftRemove_RemovesFailedServer(t *testing.T) {
 	for _, s := range p.servers {
 		s.start()
 	}
-	lead := p.waitLeader()
-	eventually(t, "all three servers vote", func() bool { return p.voterCount(lead) == 3 })
-	failed := p.servers[slices.IndexFunc(p.servers, func(s *poolServer) bool { return s != lead })]
-	st, err := failed.status()
-	must(t, err)
-	leads, err := lead.status()
-	must(t, err)
+	eventually(t, "all three servers vote", func() bool { return p.voterCount(p.waitLeader()) == 3 })
 	remove := func(id string) (string, error) {
-		return cede(t, "operator", "raft", "remove", id, "--addr", lead.c.Address())
+		return cede(t, "operator", "raft", "remove", id, "--addr", p.waitLeader().c.Address())
 	}
-	for id, want := range map[string]string{leads.ServerID: "is the leader", st.ServerID: "is alive", "UNKNOWN": "does not belong"} {
-		if out, err := remove(id); err == nil || !strings.Contains(out, want) {
-			t.Errorf("removal of %s returned %v, want an error with %q: %s", id, err, want, out)
+	var failed *poolServer
+	var id string
+	eventually(t, "the removals are refused", func() bool { // another server may lead meanwhile
+		lead := p.waitLeader()
+		failed = p.follower(lead)
+		st, err := failed.status()
+		must(t, err)
+		leads, err := lead.status()
+		must(t, err)
+		id = st.ServerID
+		for id, want := range map[string]string{leads.ServerID: "is the leader", id: "is alive", "UNKNOWN": "does not belong"} {
+			out, err := remove(id)
+			if err == nil {
+				t.Fatalf("%s was removed: %s", id, out)
+			}
+			if !strings.Contains(out, want) {
+				t.Logf("removal of %s returned %v, want an error with %q: %s", id, err, want, out)
+				return false
+			}
 		}
-	}
+		return true
+	})
 	failed.kill()
 	eventually(t, "the failed server is removed", func() bool {
-		_, err := remove(st.ServerID) // refused until gossip has marked the server as failed
+		_, err := remove(id) // refused until gossip has marked the server as failed
 		return err == nil
 	})
-	now, err := lead.status()
+	now, err := p.waitLeader().status()
 	must(t, err)
-	if len(now.Servers) != 2 || slices.ContainsFunc(now.Servers, func(s *client.RaftServer) bool { return s.ID == st.ServerID }) {
+	if len(now.Servers) != 2 || slices.ContainsFunc(now.Servers, func(s *client.RaftServer) bool { return s.ID == id }) {
 		t.Errorf("servers = %+v, want two without the removed one", now.Servers)
 	}
 	_, err = p.c.Jobs().Register(t.Context(), simJob("after"), nil)

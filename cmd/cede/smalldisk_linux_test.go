@@ -31,6 +31,11 @@ func mountSmall(t *testing.T, mountPoint string) *smallDisk {
 
 func (d *smallDisk) filler() string { return filepath.Join(d.mountPoint, "filler") }
 
+// votesOnly is a number of free megabytes that is too small for log entries, and sufficient
+// for votes and for what a server writes besides them. Below 128 MB a server exits when it has
+// to vote, which it may at any time.
+const votesOnly = 200
+
 // fillExcept fills the disk until only the given number of megabytes is free.
 func (d *smallDisk) fillExcept(megabytes int) {
 	d.t.Helper()
