@@ -34,7 +34,10 @@ type clusterState struct {
 	at      int
 	snap    *state.Snapshot
 	placed  map[string]*kube.Instance // by key of the pod
-	idle    []*scheduler.Scheduler
+	// built is the time of the last rebuild, and building its duration.
+	built    time.Time
+	building time.Duration
+	idle     []*scheduler.Scheduler
 }
 
 // query returns a query for a pending pod: for preemption on the proposed nodes, or if
@@ -59,6 +62,40 @@ func (s *clusterState) query(pod *kube.Pod, proposal map[string]*kube.MetaVictim
 		err = errUntranslatable(pod)
 	}
 	return q, err
+}
+
+// update brings the state up to date. It builds the state if that is necessary.
+func (s *clusterState) update() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.applyChanges() {
+		return nil
+	}
+	return s.load(s.collect())
+}
+
+// maxBacklog bounds the changes that are left to a request if a watch feeds the cache. It
+// is far below maxChanges, beyond which the state is rebuilt.
+const maxBacklog = 256
+
+// catchUp applies the changes if more than maxBacklog have accumulated. If the state must
+// be rebuilt, it does so unless a rebuild would take more than a tenth of the time: each
+// new ResourceSlice requires one, for example. It does not wait for a request that uses
+// the state, because the request applies the changes itself.
+func (s *clusterState) catchUp() {
+	if !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	s.cache.mu.RLock()
+	changes, known := s.cache.log.since(s.epoch, s.at)
+	s.cache.mu.RUnlock()
+	if s.built.IsZero() || known && len(changes) <= maxBacklog || known && s.applyChanges() {
+		return
+	}
+	if s.cfg.Clock.Now().Sub(s.built) > 10*s.building {
+		_ = s.load(s.collect()) // the next request repeats it and reports the error
+	}
 }
 
 func errUntranslatable(pod *kube.Pod) error {
@@ -182,6 +219,11 @@ func (s *clusterState) rebuild(pending *kube.Pod) error {
 // load builds the state from a dump. Pods that are expected later can be translated.
 func (s *clusterState) load(d *kube.Dump, expected []*kube.Pod) error {
 	s.cluster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
+	from := s.cfg.Clock.Now()
+	defer func() {
+		s.built = s.cfg.Clock.Now()
+		s.building = s.built.Sub(from)
+	}()
 	roster := kube.NewIncrementalCluster(d, expected)
 	txn := state.New().Begin(1)
 	defer txn.Abort()

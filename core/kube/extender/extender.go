@@ -34,7 +34,8 @@ type Config struct {
 	// of a victim that is terminating is added.
 	EvictionDeadline time.Duration
 	// Live is set if a watch feeds the extender object by object. Objects of requests
-	// are then not stored.
+	// are then not stored, and Feed keeps the scheduler state up to date, so that no
+	// request has to build it.
 	Live bool
 	// Decided, if not nil, receives the final result of each preemption. It must not
 	// block, and must not call the Extender.
@@ -108,11 +109,35 @@ func New(cfg Config) (*Extender, error) {
 }
 
 // Feed stores objects of the Kubernetes cluster. If whole is true, d contains the
-// whole cluster and replaces all cached objects; otherwise it contains changes.
+// whole cluster and replaces all cached objects; otherwise it contains changes. If
+// Config.Live is set, requests are fast once the whole cluster has been fed.
 func (e *Extender) Feed(d *kube.Dump, whole bool) {
 	e.cache.feed(d, whole, e.cfg.Clock.Now())
+	if e.cfg.Live {
+		e.prepare(whole)
+	}
 	nodes, pods := e.cache.size()
 	e.cfg.Logger.Debug("kubernetes objects stored", "whole", whole, "nodes", nodes, "pods", pods)
+}
+
+// prepare updates the scheduler state ahead of requests: if whole is true now, otherwise
+// when enough changes have accumulated. If that fails, the next request builds the state
+// and reports the error; the feed goes on.
+func (e *Extender) prepare(whole bool) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			e.cfg.Logger.Error("scheduler state not built ahead of requests", "panic", panicked)
+		}
+	}()
+	if !whole {
+		e.state.catchUp()
+		return
+	}
+	if err := e.state.update(); err != nil {
+		e.cfg.Logger.Warn("scheduler state not built ahead of requests", "err", err)
+		return
+	}
+	e.state.releaseScheduler(e.state.acquireScheduler(e.cfg.Policies))
 }
 
 // Size returns the number of nodes and pods of the cluster that the Extender knows.
