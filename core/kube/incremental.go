@@ -74,10 +74,7 @@ func (r *IncrementalCluster) TranslatePod(p *Pod) (*PodTranslation, bool) {
 
 func (r *IncrementalCluster) translatePod(p *Pod, daemonSet bool) (*PodTranslation, bool) {
 	a := &PodTranslation{Report: &Report{}}
-	r.needsRebuild, r.Report = false, a.Report
-	p.EachPerInstanceLabel(func(key string) { r.needsRebuild = r.needsRebuild || !r.readLabels[key] })
-	a.group = r.Group(p, daemonSet)
-	if r.needsRebuild {
+	if a.group = r.groupOf(p, daemonSet, a.Report); a.group == nil {
 		return nil, false
 	}
 	owner := ownerOf(p)
@@ -91,6 +88,19 @@ func (r *IncrementalCluster) translatePod(p *Pod, daemonSet bool) (*PodTranslati
 	}
 	r.addToJob(a, owner.group)
 	return a, true
+}
+
+// groupOf translates a pod into a group with one instance, without the labels of selectors.
+// It returns nil if the pod requires an attribute, a label or a resource that the cluster
+// was translated without.
+func (r *IncrementalCluster) groupOf(p *Pod, daemonSet bool, report *Report) *model.Group {
+	r.needsRebuild, r.Report = false, report
+	p.EachPerInstanceLabel(func(key string) { r.needsRebuild = r.needsRebuild || !r.readLabels[key] })
+	group := r.Group(p, daemonSet)
+	if r.needsRebuild {
+		return nil
+	}
+	return group
 }
 
 // addToJob sets the job of a translation to a copy with one more instance.
@@ -200,4 +210,58 @@ func (r *IncrementalCluster) RemoveInstance(i *Instance) bool {
 	maps.DeleteFunc(u.ports, func(port uint16, _ bool) bool { return slices.Contains(i.Group.Ports, port) })
 	r.countRunning(i.Job, i.Group.Name, -1)
 	return true
+}
+
+// A GangTranslation is the pending pods of a pod group translated into the model.
+type GangTranslation struct {
+	Reports []*Report // one for each pod
+
+	job    model.Job      // without groups
+	groups []*model.Group // of equal pods
+	of     []int          // the index of each pod's group
+}
+
+// TranslateGang translates the pending pods of a pod group with a priority. It returns false
+// if one of them requires an attribute, a label or a resource that the cluster was translated
+// without.
+func (r *IncrementalCluster) TranslateGang(pods []*Pod, priority int32) (*GangTranslation, bool) {
+	g := &GangTranslation{job: model.Job{
+		Namespace: pods[0].namespace(), ID: "gang." + pods[0].Spec.groupName(), Type: jobType(ownerOf(pods[0]).kind, pods[0]), Priority: priority, AllAtOnce: true,
+	}}
+	for r.ids[g.job.ID] {
+		g.job.ID += "."
+	}
+	known := map[string]int{}
+	for _, p := range pods {
+		report := &Report{}
+		group := r.groupOf(p, false, report)
+		if group == nil {
+			return nil, false
+		}
+		k := groupKeyOf(group)
+		if _, ok := known[k]; !ok {
+			known[k] = len(g.groups)
+			group.Name, group.Labels = fmt.Sprint("pods-", len(g.groups)), r.Label(g.job.Namespace, group.Labels)
+			g.groups = append(g.groups, group)
+		}
+		g.Reports, g.of = append(g.Reports, report), append(g.of, known[k])
+	}
+	return g, true
+}
+
+// Job returns the job of the first pods, which is placed as a whole or not at all. It is not
+// compiled, and shares nothing that is modified with other jobs.
+func (g *GangTranslation) Job(pods int) *model.Job {
+	job, counts := g.job, make([]int, len(g.groups))
+	for _, i := range g.of[:pods] {
+		counts[i]++
+	}
+	for i, group := range g.groups {
+		if counts[i] > 0 {
+			one := *group
+			one.Count = counts[i]
+			job.Groups = append(job.Groups, &one)
+		}
+	}
+	return &job
 }

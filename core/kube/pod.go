@@ -49,6 +49,14 @@ func (p *Pod) DependsOnOtherNodes() bool {
 	return false
 }
 
+// groupName returns the name of the PodGroup, or "".
+func (s *PodSpec) groupName() string {
+	if s.SchedulingGroup == nil {
+		return ""
+	}
+	return s.SchedulingGroup.PodGroup
+}
+
 // Group returns the key of the pod's PodGroup, or "" if it has none.
 func (p *Pod) Group() string {
 	if p.Spec.SchedulingGroup == nil || p.Spec.SchedulingGroup.PodGroup == "" {

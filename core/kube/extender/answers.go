@@ -37,7 +37,7 @@ type answer struct {
 	// all of them count as leaving and the preemptor as if it were on all of them:
 	// otherwise a response could name a pod that is gone.
 	node    string
-	victims map[string][]string // keys by node
+	victims map[string][]string // keys by node of the preemptor; pod groups may have pods on others
 	expires time.Time
 	counted bool // the result is final
 	ended   bool
@@ -162,7 +162,7 @@ func (s *answers) evicted(p *kube.Pod, gone bool) {
 		if !explained {
 			s.nominate(key(a.pod), p.Spec.NodeName)
 		}
-		if a.node != p.Spec.NodeName {
+		if !slices.Contains(a.victims[a.node], k) {
 			continue // another answer caused the eviction
 		}
 		explained = true

@@ -382,12 +382,15 @@ func (c *cache) setNode(uid, node string) {
 }
 
 // isComplete reports whether all pods on a node are cached, including the proposed
-// victims.
+// victims. The victims of a pod group may be on other nodes.
 func (c *cache) isComplete(node string, victims *kube.MetaVictims) bool {
 	if c.synced.IsZero() || c.nodes[node] == nil {
 		return false
 	}
-	return !slices.ContainsFunc(victims.Pods, func(p kube.MetaPod) bool { return c.onNode[node][p.UID] == nil })
+	return !slices.ContainsFunc(victims.Pods, func(v kube.MetaPod) bool {
+		p := c.pods[v.UID]
+		return p == nil || p.Spec.NodeName != node && (p.Spec.NodeName == "" || p.Group() == "")
+	})
 }
 
 // isSynced reports whether the cache has received a full dump.

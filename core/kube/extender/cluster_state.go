@@ -34,6 +34,9 @@ type clusterState struct {
 	at      int
 	snap    *state.Snapshot
 	placed  map[string]*kube.Instance // by key of the pod
+	// special holds, by node, the keys of the placed pods that prepareVictims is about: those
+	// without a start time, and those of groups that are evicted together.
+	special map[string]map[string]bool
 	// built is the time of the last rebuild, and building its duration.
 	built    time.Time
 	building time.Duration
@@ -41,27 +44,59 @@ type clusterState struct {
 }
 
 // query returns a query for a pending pod: for preemption on the proposed nodes, or if
-// proposal is nil for all feasible nodes. It returns an error if the model cannot
+// proposal is nil for all feasible nodes. Unless acrossNodes is set, pod groups with pods
+// on other nodes are excluded from preemption. It returns an error if the model cannot
 // express a requirement of the pod.
-func (s *clusterState) query(pod *kube.Pod, proposal map[string]*kube.MetaVictims) (*query, error) {
+func (s *clusterState) query(pod *kube.Pod, proposal map[string]*kube.MetaVictims, acrossNodes bool) (q *query, err error) {
+	err = s.translate([]*kube.Pod{pod}, func() (ok bool, err error) {
+		q, ok, err = s.forkWith(pod, proposal, acrossNodes)
+		return ok, err
+	})
+	return q, err
+}
+
+// translate calls fork with the current state. If it returns false, which means that the
+// state lacks something that the pods require, it is called again with a rebuilt state.
+func (s *clusterState) translate(pods []*kube.Pod, fork func() (ok bool, err error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.applyChanges() {
-		if err := s.rebuild(pod); err != nil {
-			return nil, err
+		if err := s.rebuild(pods); err != nil {
+			return err
 		}
 	}
-	q, ok, err := s.forkWith(pod, proposal)
-	if !ok && err == nil {
-		if err := s.rebuild(pod); err != nil {
-			return nil, err
+	ok, err := fork()
+	if ok || err != nil {
+		return err
+	}
+	if err := s.rebuild(pods); err != nil {
+		return err
+	}
+	if ok, err = fork(); !ok && err == nil {
+		err = errUntranslatable(pods[0])
+	}
+	return err
+}
+
+// prepare updates the state ahead of requests: if whole is true now, otherwise when enough
+// changes have accumulated. If that fails, the next request builds the state and reports the
+// error; the feed goes on.
+func (s *clusterState) prepare(whole bool) {
+	log := s.cfg.Logger
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			log.Error("scheduler state not built ahead of requests", "panic", panicked)
 		}
-		q, ok, err = s.forkWith(pod, proposal)
+	}()
+	if !whole {
+		s.catchUp()
+		return
 	}
-	if !ok && err == nil {
-		err = errUntranslatable(pod)
+	if err := s.update(); err != nil {
+		log.Warn("scheduler state not built ahead of requests", "err", err)
+		return
 	}
-	return q, err
+	s.releaseScheduler(s.acquireScheduler(s.cfg.Policies))
 }
 
 // update brings the state up to date. It builds the state if that is necessary.
@@ -175,6 +210,9 @@ func (s *clusterState) removePod(txn *state.Txn, id string) bool {
 	}
 	txn.AllocWriter().Delete(id)
 	delete(s.placed, id)
+	if delete(s.special[i.Node], id); len(s.special[i.Node]) == 0 {
+		delete(s.special, i.Node)
+	}
 	return s.refreshNode(txn, i.Node)
 }
 
@@ -188,8 +226,21 @@ func (s *clusterState) addPod(txn *state.Txn, p *kube.Pod, id string) bool {
 		return false
 	}
 	s.placed[id] = i
-	txn.AllocWriter().Upsert(allocationOf(i, id, s.cluster.DevicesOf(i)))
+	a := allocationOf(i, id, s.cluster.DevicesOf(i))
+	s.indexSpecial(a)
+	txn.AllocWriter().Upsert(a)
 	return s.refreshNode(txn, i.Node)
+}
+
+// indexSpecial adds a placed pod to special if it belongs there.
+func (s *clusterState) indexSpecial(a *model.Allocation) {
+	if a.StartTime != 0 && !a.Job.AllOrNone {
+		return
+	}
+	if s.special[a.NodeID] == nil {
+		s.special[a.NodeID] = map[string]bool{}
+	}
+	s.special[a.NodeID][a.ID] = true
 }
 
 // refreshNode stores the node again if its translation changed.
@@ -209,16 +260,16 @@ func allocationOf(i *kube.Instance, id string, devices []model.DeviceUse) *model
 	return a
 }
 
-// rebuild builds the state from all cached objects. The pending pod is expected,
-// although the feed may not have reported it yet.
-func (s *clusterState) rebuild(pending *kube.Pod) error {
+// rebuild builds the state from all cached objects. The pending pods are expected,
+// although the feed may not have reported them yet.
+func (s *clusterState) rebuild(pending []*kube.Pod) error {
 	d, expected := s.collect()
-	return s.load(d, append(expected, pending))
+	return s.load(d, append(expected, pending...))
 }
 
 // load builds the state from a dump. Pods that are expected later can be translated.
 func (s *clusterState) load(d *kube.Dump, expected []*kube.Pod) error {
-	s.cluster, s.snap, s.placed = nil, nil, make(map[string]*kube.Instance, len(d.Pods))
+	s.cluster, s.snap, s.placed, s.special = nil, nil, make(map[string]*kube.Instance, len(d.Pods)), map[string]map[string]bool{}
 	from := s.cfg.Clock.Now()
 	defer func() {
 		s.built = s.cfg.Clock.Now()
@@ -249,6 +300,7 @@ func (s *clusterState) populate(txn *state.Txn, r *kube.IncrementalCluster) erro
 	for k, i := range r.Instances {
 		id := key(i.Pod)
 		s.placed[id], list[k] = i, allocationOf(i, id, r.DevicesOf(i))
+		s.indexSpecial(list[k])
 	}
 	txn.AllocWriter().Upsert(list...)
 	for _, b := range r.Budgets {
@@ -289,32 +341,20 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 // forkWith adds a pod to a fork of the state, together with the nominated
 // pods that have precedence over it. For a preemption, proposal holds the proposed
 // victims. It returns ok = false if one of the pods requires a rebuild.
-func (s *clusterState) forkWith(pod *kube.Pod, proposal map[string]*kube.MetaVictims) (q *query, ok bool, err error) {
+func (s *clusterState) forkWith(pod *kube.Pod, proposal map[string]*kube.MetaVictims, acrossNodes bool) (q *query, ok bool, err error) {
 	txn := s.snap.Fork(s.snap.Index() + 1)
 	among := proposal // nodes of which open responses matter; nil: all
 	if pod.DependsOnOtherNodes() {
 		among = nil
 	}
-	for _, k := range s.cache.leaving() {
-		if i := s.placed[k]; i != nil && isAmong(among, i.Node) {
-			txn.AllocWriter().Delete(k)
-		}
-	}
-	for _, nominated := range s.nominatedPods(pod, among) {
-		i, ok := s.cluster.TranslatePod(asPending(nominated))
-		if !ok {
-			return nil, false, nil
-		}
-		if err := s.reserve(txn, nominated, i); err != nil {
-			return nil, false, err
-		}
-	}
-	if existing := s.placed[key(pod)]; existing != nil && txn.Alloc(key(pod)) != nil {
-		txn.AllocWriter().Delete(key(pod))
+	s.removeLeaving(txn, among)
+	if ok, err := s.reserveNominated(txn, []*kube.Pod{pod}, among); !ok {
+		return nil, false, err
 	}
 	now := s.cfg.Clock.Now().UnixNano()
+	var excluded []string
 	if proposal != nil {
-		if err := s.prepareVictims(txn, proposal, now); err != nil {
+		if excluded, err = s.prepareVictims(txn, pod.PriorityValue(), proposal, now, acrossNodes); err != nil {
 			return nil, false, err
 		}
 	}
@@ -329,7 +369,44 @@ func (s *clusterState) forkWith(pod *kube.Pod, proposal map[string]*kube.MetaVic
 		return nil, false, err
 	}
 	txn.ConfigWriter().Set(s.config(proposal != nil))
-	return &query{now: now, snap: txn.Snapshot(), job: a.Job, group: a.Group, since: unixNano(pod.Created())}, true, nil
+	return &query{now: now, snap: txn.Snapshot(), job: a.Job, group: a.Group, since: unixNano(pod.Created()), excluded: excluded}, true, nil
+}
+
+// removeLeaving removes the pods that open answers name as victims, on the given nodes.
+func (s *clusterState) removeLeaving(txn *state.Txn, among map[string]*kube.MetaVictims) {
+	for _, k := range s.cache.leaving() {
+		if i := s.placed[k]; i != nil && isAmong(among, i.Node) {
+			txn.AllocWriter().Delete(k)
+		}
+	}
+}
+
+// reserveNominated reserves capacity for the nominated pods that have precedence over the
+// pending ones, and removes the pending ones themselves, which another feed may have placed.
+// It returns false if a nominated pod requires a rebuild.
+func (s *clusterState) reserveNominated(txn *state.Txn, pending []*kube.Pod, among map[string]*kube.MetaVictims) (bool, error) {
+	isPending := make(map[string]bool, len(pending))
+	for _, p := range pending {
+		isPending[key(p)] = true
+	}
+	for _, nominated := range s.nominatedPods(pending[0], among) {
+		if isPending[key(nominated)] {
+			continue
+		}
+		i, ok := s.cluster.TranslatePod(asPending(nominated))
+		if !ok {
+			return false, nil
+		}
+		if err := s.reserve(txn, nominated, i); err != nil {
+			return false, err
+		}
+	}
+	for k := range isPending {
+		if s.placed[k] != nil && txn.Alloc(k) != nil {
+			txn.AllocWriter().Delete(k)
+		}
+	}
+	return true, nil
 }
 
 // config returns the scheduler configuration of a query.
@@ -346,39 +423,57 @@ func (s *clusterState) config(preempts bool) *model.SchedulerConfig {
 	return &config
 }
 
-// prepareVictims prepares the pods on the proposed nodes for eviction. A pod without a
-// start time counts as started now, as in kube-scheduler.
-func (s *clusterState) prepareVictims(txn *state.Txn, proposal map[string]*kube.MetaVictims, now int64) error {
+// prepareVictims prepares the pods on the proposed nodes for eviction. It returns the names
+// of the pod groups that it excludes, of those with a lower priority than the preemptor.
+func (s *clusterState) prepareVictims(txn *state.Txn, priority int32, proposal map[string]*kube.MetaVictims, now int64, acrossNodes bool) (excluded []string, err error) {
 	var allocs []*model.Allocation
+	names := map[string]bool{}
 	for node := range proposal {
-		allocs = txn.AppendNodeAllocs(allocs[:0], node)
-		if err := protectWideCohorts(txn, node, allocs); err != nil {
-			return err
+		if len(s.special[node]) == 0 {
+			continue
 		}
-		allocs = txn.AppendNodeAllocs(allocs[:0], node)
-		for _, a := range allocs {
-			if a.StartTime == 0 && !isReservation(a) {
-				started := *a
-				started.StartTime, started.CreateTime = now, now
-				txn.AllocWriter().Upsert(&started)
+		if !acrossNodes {
+			allocs = txn.AppendNodeAllocs(allocs[:0], node)
+			if err := protectWideCohorts(txn, node, priority, allocs, names); err != nil {
+				return nil, err
 			}
 		}
+		allocs = startUnstarted(txn, node, allocs, now)
 	}
+	excluded = slices.Sorted(maps.Keys(names))
 	if len(txn.Budgets()) > 0 {
-		return nil
+		return excluded, nil
 	}
-	return budgetsFromCounts(txn, proposal)
+	return excluded, budgetsFromCounts(txn, proposal)
+}
+
+// startUnstarted gives pods of a node without a start time one: as in kube-scheduler, they
+// count as started now. It uses and returns the memory of buffer.
+func startUnstarted(txn *state.Txn, node string, buffer []*model.Allocation, now int64) []*model.Allocation {
+	buffer = txn.AppendNodeAllocs(buffer[:0], node)
+	for _, a := range buffer {
+		if a.StartTime == 0 && !isReservation(a) {
+			started := *a
+			started.StartTime, started.CreateTime = now, now
+			txn.AllocWriter().Upsert(&started)
+		}
+	}
+	return buffer
 }
 
 // protectWideCohorts makes the cohorts that have members on other nodes than this one
-// unevictable: kube-scheduler accepts victims on the node of the preemptor only, and the
-// eviction of a part would break the group.
-func protectWideCohorts(txn *state.Txn, node string, allocs []*model.Allocation) error {
+// unevictable: kube-scheduler accepts victims of an extender on the node of the preemptor
+// only, and the eviction of a part would break the group. It adds to names those with a
+// priority below that of the preemptor.
+func protectWideCohorts(txn *state.Txn, node string, priority int32, allocs []*model.Allocation, names map[string]bool) error {
 	for _, a := range allocs {
 		if !a.InCohort() || a.Job.NonPreemptible || isReservation(a) || !slices.ContainsFunc(txn.AppendJobAllocs(nil, a.Job.Key()), func(o *model.Allocation) bool {
 			return o.NodeID != node && o.InCohort()
 		}) {
 			continue
+		}
+		if a.Job.Priority < priority {
+			names[a.Job.Namespace+"/"+a.Job.Meta["name"]] = true
 		}
 		job := *a.Job
 		job.NonPreemptible, job.Groups = true, make([]*model.Group, len(a.Job.Groups))

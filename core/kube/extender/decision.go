@@ -46,6 +46,9 @@ func (a *answer) describe(c *cache) {
 // decision returns the final result of an answer.
 func (a *answer) decision(outcome string) Decision {
 	d := Decision{Time: a.time, Pod: podRef(a.pod), Node: a.node, Outcome: outcome, Reasons: a.reasons}
+	if a.node == gangNode {
+		d.Node = ""
+	}
 	for _, node := range a.nodes() {
 		for _, k := range a.victims[node] {
 			ref, ok := a.known[k]

@@ -63,6 +63,9 @@ type PreemptOptions struct {
 	// AllNodes requests victims for every node for which the policy finds some.
 	// kube-scheduler then chooses the node.
 	AllNodes bool
+	// AcrossNodes allows the eviction of pod groups that have pods on other nodes than the
+	// preemptor's. kube-scheduler accepts that of a plugin, and of no extender.
+	AcrossNodes bool
 }
 
 // An Extender answers the requests of kube-scheduler.
@@ -114,30 +117,10 @@ func New(cfg Config) (*Extender, error) {
 func (e *Extender) Feed(d *kube.Dump, whole bool) {
 	e.cache.feed(d, whole, e.cfg.Clock.Now())
 	if e.cfg.Live {
-		e.prepare(whole)
+		e.state.prepare(whole)
 	}
 	nodes, pods := e.cache.size()
 	e.cfg.Logger.Debug("kubernetes objects stored", "whole", whole, "nodes", nodes, "pods", pods)
-}
-
-// prepare updates the scheduler state ahead of requests: if whole is true now, otherwise
-// when enough changes have accumulated. If that fails, the next request builds the state
-// and reports the error; the feed goes on.
-func (e *Extender) prepare(whole bool) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			e.cfg.Logger.Error("scheduler state not built ahead of requests", "panic", panicked)
-		}
-	}()
-	if !whole {
-		e.state.catchUp()
-		return
-	}
-	if err := e.state.update(); err != nil {
-		e.cfg.Logger.Warn("scheduler state not built ahead of requests", "err", err)
-		return
-	}
-	e.state.releaseScheduler(e.state.acquireScheduler(e.cfg.Policies))
 }
 
 // Size returns the number of nodes and pods of the cluster that the Extender knows.
@@ -160,9 +143,10 @@ func (e *Extender) Preempt(ctx context.Context, args *kube.ExtenderPreemptionArg
 }
 
 // Choose is Preempt for a caller that selects victims itself if the policy makes no
-// decision, which the error reports. The caller then calls Record.
+// decision, which the error reports. The caller then calls Record. The victims of a pod
+// group may be on other nodes than the one that is chosen for the pod.
 func (e *Extender) Choose(ctx context.Context, args *kube.ExtenderPreemptionArgs) (*kube.ExtenderPreemptionResult, error) {
-	answer, err := e.decideAndRecord(ctx, args, PreemptOptions{OnFault: EvictNone})
+	answer, err := e.decideAndRecord(ctx, args, PreemptOptions{OnFault: EvictNone, AcrossNodes: true})
 	if err != nil {
 		return nil, err
 	}
@@ -209,6 +193,8 @@ type outcome struct {
 	// unknownNodes counts the proposed nodes that the policy did not evaluate.
 	unknownNodes int
 	reasons      []string // of the choice, if decisions are observed
+	groups       int      // pod groups that the response names as a whole
+	excluded     []string // pod groups that are excluded, as they have pods on several nodes
 }
 
 // Results of a preemption.
@@ -218,6 +204,7 @@ const (
 	resultDiscarded   = "discarded"   // kube-scheduler did not evict them
 	resultUnconfirmed = "unconfirmed" // unknown, because the extender is not fed
 	resultVetoed      = "vetoed"      // the policy allows no eviction
+	resultGroup       = "group"       // the policy would evict a pod group with pods on several nodes
 	resultUnknown     = "unknown"     // the cache lacks required objects
 	resultFault       = "fault"       // the policy failed
 	resultTimeout     = "timeout"     // the deadline expired
@@ -300,6 +287,9 @@ func (e *Extender) logPreemption(ctx context.Context, args *kube.ExtenderPreempt
 	}
 	if end.unknownNodes > 0 {
 		attrs = append(attrs, slog.Int("nodes_unknown", end.unknownNodes))
+	}
+	if len(end.excluded) > 0 {
+		attrs = append(attrs, slog.Any("groups_excluded", end.excluded))
 	}
 	if end.err != nil {
 		attrs = append(attrs, slog.Any("err", end.err))

@@ -224,6 +224,7 @@ func (w *fixture) preempt(verb string, args *extenderv1.ExtenderPreemptionArgs) 
 	return strings.Join(lines, "; ")
 }
 
+// countOf returns the counter with an outcome or result as label.
 func (w *fixture) countOf(outcome string) float64 {
 	families, err := w.registry.Gather()
 	if err != nil {
@@ -232,7 +233,7 @@ func (w *fixture) countOf(outcome string) float64 {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if f.GetName() == "cede_kube_preemptions_total" && l.GetValue() == outcome {
+				if l.GetValue() == outcome {
 					return m.GetCounter().GetValue()
 				}
 			}

@@ -2,6 +2,7 @@ package extender
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,5 +162,67 @@ func TestExtender_CountsAllocatedDevices(t *testing.T) {
 	answer := e.Preempt(t.Context(), args, PreemptOptions{}).NodeNameToMetaVictims["n1"]
 	if answer == nil || len(answer.Pods) != 1 || answer.Pods[0].UID != "a" {
 		t.Errorf("victims %+v, want pod a, which has a GPU and the lower priority of two", answer)
+	}
+}
+
+// wideRing returns two full nodes on which only the group ring has a low priority. It has a
+// pod on each.
+func wideRing() string {
+	return twoCPUs("n1") + twoCPUs("n2") + podGroup("all", 5) + memberOf("ring", "a", "n1", 5) + memberOf("ring", "b", "n2", 5) +
+		memberOf("", "c", "n1", 2000) + memberOf("", "d", "n2", 2000)
+}
+
+// An extender cannot evict a group with pods on several nodes. It counts and names the
+// group, and the proposal of kube-scheduler stands.
+func TestExtender_NamesGroupsThatItCannotEvict(t *testing.T) {
+	w := start(t, kubernetesPolicy, nil)
+	e := w.extender
+	e.Feed(readDump(t, wideRing()), true)
+	proposal := map[string][]string{"n1": {"a", "b"}}
+	if got := namedVictims(t, e, proposal); got != "n1: a b" {
+		t.Errorf("answer %q, want the proposal", got)
+	}
+	if n := w.countOf(resultGroup); n != 1 {
+		t.Errorf("outcome group is counted %v times", n)
+	}
+	if n := w.countOf(groupExcluded); n != 1 {
+		t.Errorf("%v excluded groups are counted", n)
+	}
+	if log := w.log.String(); !strings.Contains(log, "groups_excluded=[default/ring]") {
+		t.Errorf("log %s", log)
+	}
+}
+
+// A caller that can evict on several nodes receives all pods of the group. The answer ends
+// when all are gone.
+func TestExtender_EvictsGroupAcrossNodesForPlugin(t *testing.T) {
+	w := start(t, kubernetesPolicy, nil)
+	e := w.extender
+	e.Feed(readDump(t, wideRing()), true)
+	pending := readDump(t, `{"kind":"Pod","metadata":{"name":"high","uid":"high"},"spec":{"priority":1000,"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`).Pods[0]
+	answer, err := e.Choose(t.Context(), &kube.ExtenderPreemptionArgs{Pod: pending, NodeNameToMetaVictims: map[string]*kube.MetaVictims{"n1": {Pods: []kube.MetaPod{{UID: "a"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range answer.NodeNameToMetaVictims["n1"].Pods {
+		names = append(names, p.UID)
+	}
+	if slices.Sort(names); strings.Join(names, " ") != "a b" {
+		t.Errorf("victims %v, want both pods of the group", names)
+	}
+	if n := w.countOf(groupNamed); n != 1 {
+		t.Errorf("%v groups are counted as named", n)
+	}
+	bound := *pending
+	bound.Spec.NodeName = "n1"
+	for i, event := range []*kube.Dump{{Deleted: []any{e.cache.pods["b"]}}, {Deleted: []any{e.cache.pods["a"]}}, {Pods: []*kube.Pod{&bound}}} {
+		if n := e.cache.unconfirmed(); n != 1 {
+			t.Errorf("after %d events, %d answers are open", i, n)
+		}
+		e.Feed(event, false)
+	}
+	if n := w.countOf(resultChosen); n != 1 || e.cache.unconfirmed() != 0 {
+		t.Errorf("%v answers are counted as chosen, %d are open", n, e.cache.unconfirmed())
 	}
 }

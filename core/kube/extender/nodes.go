@@ -235,7 +235,7 @@ func (e *Extender) runCheck(pod *kube.Pod) (map[string]placement.NodeResult, out
 		return nil, outcome{result: resultUnknown}
 	}
 	changes := e.cache.changes.Load()
-	q, err := e.state.query(asPending(pod), nil)
+	q, err := e.state.query(asPending(pod), nil, false)
 	if err != nil {
 		return nil, outcome{result: resultUnknown, err: err}
 	}

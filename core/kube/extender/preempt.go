@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/model"
@@ -21,6 +22,8 @@ type query struct {
 	job   *model.Job
 	group string // of the job
 	since int64  // creation time of the pod
+	// excluded names the pod groups that could be evicted if they had no pods on other nodes.
+	excluded []string
 	// leaving holds the proposed victims on each node that earlier answers named. If
 	// the pod fits once they are gone, no further eviction is necessary.
 	leaving map[string]*kube.MetaVictims
@@ -28,24 +31,42 @@ type query struct {
 
 // decide evaluates a proposal with the policy.
 func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, w PreemptOptions) (map[string]*kube.MetaVictims, outcome) {
-	q, nodes, err := e.preemptionQuery(args, proposal)
+	q, nodes, err := e.preemptionQuery(args, proposal, w.AcrossNodes)
 	if err != nil {
 		return nil, outcome{result: resultUnknown, err: err}
 	}
 	q.leaving = e.cache.leavingVictims(proposal)
 	answer, end := e.consult(q, nodes, w)
+	end.excluded = q.excluded
+	if end.result == resultVetoed && len(q.excluded) > 0 {
+		end = consultAcrossNodes(e, args, proposal, nodes, end)
+	}
 	if end.failed() {
 		return nil, end
 	}
 	return mergeUnknown(answer, end, proposedOnUnknown(proposal, nodes), w)
 }
 
+// consultAcrossNodes returns the outcome of a request for which the policy names no victims
+// while pod groups with pods on other nodes are excluded: resultGroup if it would evict one.
+func consultAcrossNodes(e *Extender, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, nodes []string, vetoed outcome) outcome {
+	q, _, err := e.preemptionQuery(args, proposal, true)
+	if err != nil {
+		return vetoed
+	}
+	if _, end := e.consult(q, nodes, PreemptOptions{AcrossNodes: true}); end.result == resultAnswered {
+		vetoed.result = resultGroup
+		vetoed.err = fmt.Errorf("the policy would evict a pod group that has pods on several nodes, which kube-scheduler accepts from no extender: one of %s", strings.Join(vetoed.excluded, ", "))
+	}
+	return vetoed
+}
+
 // preemptionQuery returns the query for a proposal, and the nodes that the policy
 // evaluates: the proposed nodes of which all pods are cached. If there are none,
 // collectProposed applies.
-func (e *Extender) preemptionQuery(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims) (*query, []string, error) {
+func (e *Extender) preemptionQuery(args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, acrossNodes bool) (*query, []string, error) {
 	if known := e.completeNodes(proposal); len(known) > 0 {
-		q, err := e.state.query(asPending(args.Pod), proposal)
+		q, err := e.state.query(asPending(args.Pod), proposal, acrossNodes)
 		return q, known, err
 	}
 	d, pending, nodes, err := e.collectProposed(args, proposal)
@@ -56,7 +77,7 @@ func (e *Extender) preemptionQuery(args *kube.ExtenderPreemptionArgs, proposal m
 	if err := s.load(d, []*kube.Pod{pending}); err != nil {
 		return nil, nil, err
 	}
-	q, ok, err := s.forkWith(pending, proposal)
+	q, ok, err := s.forkWith(pending, proposal, acrossNodes)
 	if !ok && err == nil {
 		err = errUntranslatable(pending)
 	}
@@ -68,11 +89,11 @@ func (e *Extender) consult(q *query, nodes []string, w PreemptOptions) (map[stri
 	s := e.state.acquireScheduler(e.cfg.Policies)
 	defer e.state.releaseScheduler(s)
 	if !w.AllNodes {
-		return evaluate(s, q, nodes)
+		return evaluate(s, q, nodes, w.AcrossNodes)
 	}
 	answer := map[string]*kube.MetaVictims{}
 	for _, node := range nodes {
-		one, end := evaluate(s, q, []string{node})
+		one, end := evaluate(s, q, []string{node}, w.AcrossNodes)
 		if end.failed() {
 			return nil, end
 		}
@@ -246,7 +267,7 @@ func requireExact(notes *kube.Report) error {
 }
 
 // evaluate runs the scheduler for the pod on the given nodes.
-func evaluate(s *scheduler.Scheduler, q *query, nodes []string) (map[string]*kube.MetaVictims, outcome) {
+func evaluate(s *scheduler.Scheduler, q *query, nodes []string, acrossNodes bool) (map[string]*kube.MetaVictims, outcome) {
 	out, err := s.ProcessInstance(q.eval(), scheduler.Instance{Group: q.group, Nodes: q.snap.NodeSet(nodes...), Since: q.since}, q.snap, q.now)
 	if err != nil {
 		return nil, outcome{result: resultFault, err: err}
@@ -254,7 +275,7 @@ func evaluate(s *scheduler.Scheduler, q *query, nodes []string) (map[string]*kub
 	if out.Fault != nil {
 		return nil, outcome{result: resultFault, err: out.Fault}
 	}
-	return q.readPlan(out)
+	return q.readPlan(out, acrossNodes)
 }
 
 // eval returns the evaluation of the pod.
@@ -265,9 +286,9 @@ func (q *query) eval() *model.Evaluation {
 }
 
 // readPlan converts a plan into a response. It returns resultUnknown if the plan is
-// not possible in kube-scheduler: without evictions, or with evictions on other
-// nodes.
-func (q *query) readPlan(out *scheduler.Outcome) (map[string]*kube.MetaVictims, outcome) {
+// not possible in kube-scheduler: without evictions, or unless acrossNodes is set with
+// evictions on other nodes.
+func (q *query) readPlan(out *scheduler.Outcome, acrossNodes bool) (map[string]*kube.MetaVictims, outcome) {
 	for i := range out.Plan.Groups {
 		g := &out.Plan.Groups[i]
 		if len(g.Placements) == 0 {
@@ -286,14 +307,25 @@ func (q *query) readPlan(out *scheduler.Outcome) (map[string]*kube.MetaVictims, 
 			if a == nil || isReservation(a) {
 				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts pods on node %s that are not running yet", node)}
 			}
-			if a.NodeID != node {
+			if a.NodeID != node && !(acrossNodes && a.InCohort()) {
 				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts pods on other nodes than %s", node)}
 			}
 			victims = append(victims, a)
 		}
-		return map[string]*kube.MetaVictims{node: q.metaVictims(victims)}, outcome{result: resultAnswered, reasons: q.reasons(g.Choices)}
+		return map[string]*kube.MetaVictims{node: q.metaVictims(victims)}, outcome{result: resultAnswered, reasons: q.reasons(g.Choices), groups: countCohorts(victims)}
 	}
 	return map[string]*kube.MetaVictims{}, outcome{result: resultVetoed}
+}
+
+// countCohorts returns the number of pod groups that are evicted as a whole.
+func countCohorts(victims []*model.Allocation) int {
+	groups := map[model.JobKey]bool{}
+	for _, v := range victims {
+		if v.InCohort() {
+			groups[v.Job.Key()] = true
+		}
+	}
+	return len(groups)
 }
 
 // metaVictims returns the UIDs of victims, the highest priority first.

@@ -10,12 +10,17 @@ import (
 
 // proposedOnUnknown returns the proposed victims on nodes that the policy does not
 // evaluate, because the cache lacks pods on them. An example is a node that is
-// newer than the last feed.
+// newer than the last feed. evaluated is sorted.
 func proposedOnUnknown(proposal map[string]*kube.MetaVictims, evaluated []string) map[string]*kube.MetaVictims {
-	unknown := maps.Clone(proposal)
-	maps.DeleteFunc(unknown, func(node string, v *kube.MetaVictims) bool {
-		return len(v.Pods) == 0 || slices.Contains(evaluated, node)
-	})
+	unknown := map[string]*kube.MetaVictims{}
+	if len(evaluated) == len(proposal) {
+		return unknown
+	}
+	for node, v := range proposal {
+		if _, known := slices.BinarySearch(evaluated, node); !known && len(v.Pods) > 0 {
+			unknown[node] = v
+		}
+	}
 	return unknown
 }
 
