@@ -22,7 +22,8 @@ type Options struct {
 	// CacheDir stores compiled modules across runs of the program. If it is empty, they are
 	// not stored. It contains native code, so no other user may write there. Entries are
 	// keyed by the hash of the metered module, the engine version and the processor
-	// features, so another version never reads them.
+	// features, so another version never reads them. A file that does not match its recorded
+	// checksum is replaced.
 	CacheDir string
 	// Limits apply to calls if Load specifies none.
 	Limits policy.Limits
@@ -97,17 +98,6 @@ func ensurePrivate(dir string) error {
 		return fmt.Errorf("%s is writable by other users, and its files are executed; run chmod go-w %s", dir, filepath.Clean(dir))
 	}
 	return nil
-}
-
-// clearCache removes the compiled modules after damage was found, and reports whether all
-// were removed. Directories remain, because the engine does not create them again.
-func (h *Host) clearCache() bool {
-	h.log.Warn("cleared the damaged cache of compiled policies", "folder", h.options.CacheDir)
-	files, err := filepath.Glob(filepath.Join(h.options.CacheDir, "*-*", "*"))
-	for _, file := range files {
-		err = errors.Join(err, os.Remove(file))
-	}
-	return err == nil
 }
 
 // Close releases the shared cache. All modules and instances must be closed before.

@@ -108,9 +108,6 @@ func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Err
 	}
 	ctx = experimental.WithCompilationWorkers(compiler.Observed(ctx, metered.Yield, sliceListener{}), m.host.options.CompilationWorkers)
 	compiled, err := m.runtime.CompileModule(ctx, metered.Code)
-	if err != nil && isCacheDamaged(err) && m.host.clearCache() {
-		compiled, err = m.runtime.CompileModule(ctx, metered.Code)
-	}
 	if err != nil {
 		return m.compileError(ctx, err)
 	}
@@ -118,20 +115,20 @@ func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Err
 	return nil
 }
 
-// precompile has another process compile a module into the cache directory, unless that was
-// done before.
+// precompile writes the native code of a module to the cache directory, unless an intact copy
+// is there.
 func (m *Module) precompile(ctx context.Context, metered *meter.Module) *policy.Error {
 	h := m.host
-	if h.options.Compiler == nil || h.options.CacheDir == "" || h.options.Interpreter {
+	if h.options.CacheDir == "" || h.options.Interpreter {
 		return nil
 	}
-	request := compiler.Request{
-		CacheDir: h.options.CacheDir, Pages: pageLimit(m.limits.Memory), Observed: metered.Yield, Workers: h.options.CompilationWorkers,
+	if h.options.Compiler == nil { // it compiles in this process
+		h.compiling.Lock()
+		defer h.compiling.Unlock()
 	}
-	err := h.options.Compiler.Compile(ctx, request, metered.Code)
-	if err != nil && isCacheDamaged(err) && h.clearCache() {
-		err = h.options.Compiler.Compile(ctx, request, metered.Code)
-	}
+	err := h.options.Compiler.Compile(ctx, compiler.Request{
+		CacheDir: h.options.CacheDir, Pages: pageLimit(m.limits.Memory), Observed: metered.Yield, Workers: h.options.CompilationWorkers, Log: h.log,
+	}, metered.Code)
 	switch {
 	case err == nil:
 		return nil
@@ -148,15 +145,11 @@ func (m *Module) compileError(ctx context.Context, err error) *policy.Error {
 		return fault(policy.FaultHost, "", "compilation was canceled: %w", ctx.Err())
 	case errors.Is(err, compiler.ErrProcess):
 		return fault(policy.FaultHost, "", "%w", err)
-	case isCacheDamaged(err):
-		return fault(policy.FaultHost, "remove the files in "+m.host.options.CacheDir, "cache of compiled policies is damaged: %s", trapText(err))
+	case errors.Is(err, compiler.ErrCache):
+		return fault(policy.FaultHost, "remove the files in "+m.host.options.CacheDir, "%w", err)
 	}
 	return fault(policy.FaultABI, "build it again; no compiler produces this module", "invalid WebAssembly: %s", guestlog.Clean(trapText(err), maxOutputText))
 }
-
-// isCacheDamaged reports whether compilation failed because of the cache directory. The
-// engine offers no other indication.
-func isCacheDamaged(err error) bool { return strings.Contains(err.Error(), "compilationcache: ") }
 
 // describeFirst starts the first instance and reads the description of the policy. It keeps
 // the instance for the first Start.

@@ -3,16 +3,13 @@ package compiler
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -55,7 +52,7 @@ type Compiler struct {
 }
 
 // New returns a compiler that starts the given command, which must call Main. Without a
-// command it is nil, and its user compiles in its own process.
+// command it is nil, and compiles in the process of its user, without a budget.
 func New(command []string, b Budget) *Compiler {
 	if len(command) == 0 {
 		return nil
@@ -70,6 +67,7 @@ type Request struct {
 	Observed int    // index of the function that is observed; -1 if none is
 	Workers  int    // number of goroutines
 	Budget   Budget
+	Log      *slog.Logger `json:"-"` // receives a line for each repair
 }
 
 // A reply is the result that the process reports.
@@ -78,20 +76,48 @@ type reply struct {
 	TooLarge bool   // the native code exceeds its limit
 }
 
-// Compile writes the native code of a module to the cache directory. It returns ErrBudget if
-// that takes more than the budget, and otherwise the error of the engine.
+// Compile writes the native code of a module to the cache directory, unless an intact copy is
+// there. It returns ErrBudget if that takes more than the budget, ErrCache if the directory
+// cannot be used, and otherwise the error of the engine.
 func (c *Compiler) Compile(ctx context.Context, r Request, module []byte) error {
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if c != nil {
+		select {
+		case c.turn <- struct{}{}:
+			defer func() { <-c.turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		r.Budget = c.budget
 	}
-	r.Budget = c.budget
-	done := r.marker(module)
-	if _, err := os.Stat(done); err == nil {
+	found := r.entry(module)
+	intact, err := found.isIntact()
+	if intact {
 		return nil
 	}
+	if err != nil {
+		r.Log.WarnContext(ctx, "compiled policy is damaged and is compiled again", "path", found.path, "err", err)
+	}
+	own := r
+	if own.CacheDir, err = os.MkdirTemp(r.CacheDir, "new-*"); err != nil {
+		return fmt.Errorf("%w: %w", ErrCache, err)
+	}
+	defer func() { _ = os.RemoveAll(own.CacheDir) }() // nothing reads it
+	if c == nil {
+		err = compile(ctx, &own, module)
+	} else {
+		err = c.run(ctx, &own, module)
+	}
+	if err != nil {
+		return err
+	}
+	if err := found.publish(own.CacheDir); err != nil {
+		return fmt.Errorf("%w: %w", ErrCache, err)
+	}
+	return nil
+}
+
+// run compiles a module in a process.
+func (c *Compiler) run(ctx context.Context, r *Request, module []byte) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.budget.Time, ErrBudget)
 	defer cancel()
 	head, err := json.Marshal(r)
@@ -117,39 +143,6 @@ func (c *Compiler) Compile(ctx context.Context, r Request, module []byte) error 
 		return fmt.Errorf("%w: its native code is larger than %d MiB", ErrBudget, c.budget.Output>>20)
 	case answer.Error != "":
 		return errors.New(answer.Error)
-	}
-	return markDone(done)
-}
-
-// marker returns the name of a file that exists if the module was compiled before, by this
-// program. Another version of it uses other names.
-func (r *Request) marker(module []byte) string {
-	h := sha256.New()
-	h.Write([]byte(version()))
-	h.Write([]byte{0})
-	h.Write(module)
-	return filepath.Join(r.CacheDir, "compiled-modules", hex.EncodeToString(h.Sum(nil)))
-}
-
-// version returns the architecture and the version of the engine.
-func version() string {
-	const engine = "github.com/tetratelabs/wazero"
-	if build, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range build.Deps {
-			if d.Path == engine {
-				return runtime.GOARCH + " " + d.Version
-			}
-		}
-	}
-	return runtime.GOARCH
-}
-
-func markDone(file string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("%w: %w", ErrProcess, err)
-	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return fmt.Errorf("%w: %w", ErrProcess, err)
 	}
 	return nil
 }

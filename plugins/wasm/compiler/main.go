@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,20 +44,21 @@ func serve(in io.Reader, out io.Writer) error {
 		return err
 	}
 	var answer reply
-	if err := compile(r, module); err != nil {
+	if err := compile(context.Background(), &r, module); err != nil {
 		answer.Error, answer.TooLarge = err.Error(), isTooLarge(err)
 	}
 	return json.NewEncoder(out).Encode(answer)
 }
 
-func compile(r Request, module []byte) error {
-	ctx := context.Background()
+// compile writes the native code of a module to the cache directory of the request.
+func compile(ctx context.Context, r *Request, module []byte) (err error) {
 	cache, err := wazero.NewCompilationCacheWithDir(r.CacheDir)
 	if err != nil {
 		return err
 	}
 	runtime := wazero.NewRuntimeWithConfig(ctx, Engine(cache, r.Pages, false))
+	defer func() { err = errors.Join(err, runtime.Close(ctx), cache.Close(ctx)) }()
 	ctx = experimental.WithCompilationWorkers(Observed(ctx, r.Observed, silent{}), r.Workers)
 	_, err = runtime.CompileModule(ctx, module)
-	return err // the process ends, and nothing is closed
+	return err
 }
