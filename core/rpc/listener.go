@@ -55,6 +55,7 @@ type Listener struct {
 	on         net.Listener
 	advertised string
 	raft, grpc *protocolListener
+	refused    *refusals
 
 	mu         sync.Mutex
 	handshakes map[net.Conn]struct{} // connections that have not identified themselves
@@ -68,7 +69,7 @@ func Listen(l net.Listener, advertised string, cfg Config) *Listener {
 	if advertised == "" {
 		advertised = l.Addr().String()
 	}
-	t := &Listener{cfg: cfg, on: l, advertised: advertised, handshakes: map[net.Conn]struct{}{}, stop: make(chan struct{})}
+	t := &Listener{cfg: cfg, on: l, advertised: advertised, refused: newRefusals(), handshakes: map[net.Conn]struct{}{}, stop: make(chan struct{})}
 	t.raft, t.grpc = newProtocolListener(t), newProtocolListener(t)
 	t.group.Go(t.accept)
 	return t
@@ -145,7 +146,9 @@ func (t *Listener) dispatch(raw net.Conn) {
 	t.mu.Unlock()
 	if err != nil || closed {
 		if err != nil {
-			t.cfg.logger().Warn("connection refused", "address", raw.RemoteAddr().String(), "err", err)
+			t.refused.record(func(count int64) {
+				t.cfg.logger().Warn("connection refused", "address", raw.RemoteAddr().String(), "err", err, "count", count)
+			})
 		}
 		_ = raw.Close()
 		return

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"reflect"
@@ -356,6 +358,38 @@ func TestListener_RefusesUntrustedCallers(t *testing.T) {
 				t.Error("Raft connection was accepted")
 			}
 		})
+	}
+}
+
+// Connections of other programs, such as port scanners, write few lines to the log.
+func TestListener_LogsRefusedConnectionsInFewLines(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := Listen(l, "", Config{ID: func() Identity { return one }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	const connections = 300
+	began := time.Now()
+	for range connections {
+		c, err := net.Dial("tcp", s.Addr())
+		if err == nil {
+			_, err = io.WriteString(c, "x")
+		}
+		if err == nil {
+			_, err = io.ReadAll(c) // until the listener has refused it
+		}
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	most := 11 + int(time.Since(began)/(10*time.Second))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Count(log.String(), "\n")
+	if lines < 10 || lines > most || s.refused.count.Load() != connections {
+		t.Errorf("%d lines about %d refusals of %d connections:\n%s", lines, s.refused.count.Load(), connections, log.String())
 	}
 }
 

@@ -37,6 +37,7 @@ type Server struct {
 	rpcpb.UnimplementedPoolServer
 	cfg     Config
 	handler Handler
+	refused *refusals
 	grpc    *grpc.Server
 	done    chan struct{}
 	once    sync.Once
@@ -44,7 +45,7 @@ type Server struct {
 
 // Serve serves the gRPC calls that arrive at the listener, until Close.
 func (t *Listener) Serve(h Handler) *Server {
-	s := &Server{cfg: t.cfg, handler: h, done: make(chan struct{})}
+	s := &Server{cfg: t.cfg, handler: h, refused: newRefusals(), done: make(chan struct{})}
 	s.grpc = grpc.NewServer(
 		// The listener has performed the TLS handshake.
 		grpc.Creds(insecure.NewCredentials()),
@@ -75,7 +76,9 @@ func (s *Server) admit(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		return nil, status.Error(codes.PermissionDenied, "missing server ID in the metadata of the call")
 	}
 	if err := s.cfg.checkCluster(caller); err != nil {
-		s.cfg.logger().WarnContext(ctx, "call refused", "server", caller.ServerID, "call", info.FullMethod, "err", err)
+		s.refused.record(func(count int64) {
+			s.cfg.logger().WarnContext(ctx, "call refused", "server", caller.ServerID, "call", info.FullMethod, "err", err, "count", count)
+		})
 		return nil, status.Error(codes.PermissionDenied, err.Error())
 	}
 	if _, bounded := ctx.Deadline(); !bounded {
