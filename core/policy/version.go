@@ -62,8 +62,12 @@ type Version struct {
 	calls, faults, fallbacks atomic.Int64
 }
 
-// Isolation describes the sandbox in which the policy runs, such as WebAssembly; "" if it
-// has none and all rights of this process.
+// NoIsolation is the isolation of a policy in a process without a sandbox, which has all
+// rights of the user of this process.
+const NoIsolation = "none"
+
+// Isolation describes the sandbox in which the policy runs, such as WebAssembly. It is
+// NoIsolation if there is none, and "" if the policy is part of this program.
 func (v *Version) Isolation() string {
 	if m, ok := v.module.(interface{ Isolation() string }); ok {
 		return m.Isolation()

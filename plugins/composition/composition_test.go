@@ -399,3 +399,39 @@ func must(a *composition.Archive, err error) *composition.Archive {
 	}
 	return a
 }
+
+// sandboxed is a module with a sandbox, or with none.
+type sandboxed struct {
+	policy.Module
+
+	sandbox string
+}
+
+func (s sandboxed) Isolation() string { return s.sandbox }
+
+// One part without a sandbox gives a composition no less access than it has alone, whatever
+// the others have.
+func TestIsolation_ListsPartsWithoutSandbox(t *testing.T) {
+	part := func(name, sandbox string) composition.Part {
+		return composition.Part{Name: name, Module: sandboxed{policy.Native("sha256:"+name, func() sdk.Policy { return &gate{gap: 1} }), sandbox}}
+	}
+	linked := native("linked", func() sdk.Policy { return &gate{gap: 1} })
+	for want, parts := range map[string][]composition.Part{
+		"":                  {linked},
+		"WebAssembly":       {linked, part("a", "WebAssembly"), part("b", "WebAssembly")},
+		"WebAssembly, none": {part("a", "WebAssembly"), part("b", policy.NoIsolation)},
+		"none":              {part("a", policy.NoIsolation), linked},
+	} {
+		var uses composition.Uses
+		for _, p := range parts {
+			uses.Eligible = append(uses.Eligible, p.Name)
+		}
+		m, err := composition.New("all", "sha256:all", parts, uses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Isolation(); got != want {
+			t.Errorf("isolation %q, want %q", got, want)
+		}
+	}
+}

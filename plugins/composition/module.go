@@ -111,7 +111,8 @@ func (m *Module) Digest() string { return m.digest }
 // composition changes have the changed value as their default.
 func (m *Module) Settings() []sdk.Setting { return m.settings }
 
-// Isolation lists the sandboxes of the parts; "" if all are linked into this process.
+// Isolation lists the sandboxes of the parts, policy.NoIsolation among them if a part runs
+// in a process without one; "" if all parts are linked into this program.
 func (m *Module) Isolation() string {
 	var list []string
 	for i := range m.parts {

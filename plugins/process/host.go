@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"path/filepath"
@@ -102,9 +103,9 @@ func NewHost(o Options) (*Host, error) {
 	}, nil
 }
 
-// Isolation describes the sandbox of the processes. It is empty if this system has none:
-// processes then have all the access of the user of the host.
-func (h *Host) Isolation() string { return h.isolation }
+// Isolation describes the sandbox of the processes. It is policy.NoIsolation if this system
+// has none: processes then have all the access of the user of the host.
+func (h *Host) Isolation() string { return cmp.Or(h.isolation, policy.NoIsolation) }
 
 // Close kills all processes, removes the host's files, and returns when none are left.
 // Running calls fail. It may be called again and concurrently.

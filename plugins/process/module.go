@@ -149,8 +149,8 @@ func (m *Module) Version() string { return m.version }
 // Limits returns the limits of its calls.
 func (m *Module) Limits() policy.Limits { return m.limits }
 
-// Isolation describes the sandbox of its processes; "": there is none.
-func (m *Module) Isolation() string { return m.host.isolation }
+// Isolation describes the sandbox of its processes; see Host.Isolation.
+func (m *Module) Isolation() string { return m.host.Isolation() }
 
 // Settings returns the settings that the policy accepts.
 func (m *Module) Settings() []sdk.Setting { return m.settings }

@@ -96,7 +96,7 @@ func TestSandbox_ReportsItsAbsence(t *testing.T) {
 	h := newHost(t, Options{Log: log})
 	h.isolation = ""
 	m := load(t, h, "honest", policy.Limits{})
-	if m.Isolation() != "" || !strings.Contains(out.String(), "policy process is not isolated") {
+	if m.Isolation() != policy.NoIsolation || !strings.Contains(out.String(), "policy process is not isolated") {
 		t.Errorf("isolation is %q:\n%s", m.Isolation(), out.String())
 	}
 	if err := callSelect(start(t, m)); err != nil {

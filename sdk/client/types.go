@@ -144,7 +144,7 @@ type PolicyHere struct {
 	Faults    int64
 	Fallbacks int64  // evaluations in which default decided instead
 	Open      string `json:",omitempty"` // reason why it is currently not called
-	Isolation string `json:",omitempty"` // its sandbox on this server; absent: it runs with all rights of the server's user
+	Isolation string `json:",omitempty"` // its sandbox on this server; none: all rights of the server's user; absent: it is part of the server
 }
 
 // PolicyShadowRun holds the results of a version that runs as a shadow of the active one.

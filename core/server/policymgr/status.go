@@ -50,7 +50,7 @@ type ActiveVersion struct {
 	Calls, Faults   int64
 	Fallbacks       int64  // evaluations in which default decided instead
 	Open            string // reason for which it is not called at present; "" while it is
-	Isolation       string // its sandbox on this server; "": none
+	Isolation       string // its sandbox on this server; see policy.Version.Isolation
 }
 
 // PolicyStatus returns the status of one policy.

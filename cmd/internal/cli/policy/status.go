@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -103,14 +104,11 @@ func versionNames(st *client.PolicyStatus) []string {
 // policyStatus prints the status of a policy as text.
 type policyStatus struct{ *client.PolicyStatus }
 
-// isolation describes what separates the active version from the server. Built-in
-// policies are part of it.
+// isolation describes the sandbox of the active version, or those of the parts of a
+// composition. Built-in policies are part of the server and have none.
 func isolation(h *client.PolicyHere) string {
-	switch {
-	case h.Isolation == "" && h.Kind == "process":
-		return "none: the process can read all files of the server's user (no Landlock in the kernel)"
-	case h.Kind == "builtin":
-		return ""
+	if slices.Contains(strings.Split(h.Isolation, ", "), policy.NoIsolation) {
+		return h.Isolation + " (none: a process can read all files of the server's user, because the kernel has no Landlock)"
 	}
 	return h.Isolation
 }
