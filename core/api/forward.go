@@ -2,17 +2,23 @@ package api
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/model"
 )
 
 // forwardToLeader forwards a request that only the leader can handle, and reports
@@ -46,6 +52,7 @@ func (a *API) forwardToLeader(c *call) bool {
 			p.SetXForwarded()
 			p.Out.Header.Set(headerForwarded, a.cfg.ID)
 			p.Out.Header.Set(headerRequestID, c.id)
+			a.signOrigin(p.Out, host(c.r.RemoteAddr))
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			started()
@@ -152,4 +159,50 @@ func (a *API) isForwardedBy(c *call, address string) bool {
 	return c.r.Header.Get(headerForwarded) != "" && slices.ContainsFunc(a.knownMembers(), func(m Member) bool {
 		return m.Name != a.cfg.ID && host(m.Address) == address
 	})
+}
+
+// originKey returns the key with which servers sign the address of a client, and false if
+// the cluster has none. The state holds it, so that only servers of this cluster have it.
+func (a *API) originKey() (key []byte, ok bool) {
+	meta := a.cfg.Server.Snapshot().Meta()
+	h := hmac.New(sha256.New, meta.Key[:])
+	_, _ = h.Write([]byte("origins of forwarded requests of " + meta.ClusterID))
+	return h.Sum(nil), meta.Key != [32]byte{}
+}
+
+// originMAC authenticates the address of a client for one forwarded request.
+func originMAC(key []byte, r *http.Request, address string) string {
+	h := hmac.New(sha256.New, key)
+	for _, part := range []string{
+		r.Header.Get(headerForwarded), address, r.Header.Get(headerRequestID), r.Method, r.URL.EscapedPath(), r.URL.RawQuery,
+	} {
+		_, _ = fmt.Fprintf(h, "%d:%s\n", len(part), part) // a hash does not fail
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// signOrigin adds the address of the client to a request to the leader.
+func (a *API) signOrigin(out *http.Request, address string) {
+	out.Header.Del(headerOrigin)
+	if key, ok := a.originKey(); ok {
+		out.Header.Set(headerOrigin, address+" "+originMAC(key, out, address))
+	}
+}
+
+// origin returns the source of the request. The address is that of the connection. If
+// another server forwarded the request, it is the address of the connection there: any
+// client can set the header, so that a signature with the key of the servers is required.
+func (c *call) origin() model.AuditOrigin {
+	o := model.AuditOrigin{Address: host(c.r.RemoteAddr), RequestID: c.id}
+	if c.token != nil {
+		o.Actor, o.ActorName = c.token.Accessor, c.token.Name
+	}
+	address, mac, signed := strings.Cut(c.r.Header.Get(headerOrigin), " ")
+	if !signed {
+		return o
+	}
+	if key, ok := c.api.originKey(); ok && hmac.Equal([]byte(mac), []byte(originMAC(key, c.r, address))) {
+		o.Address, o.Via = address, c.r.Header.Get(headerForwarded)
+	}
+	return o
 }

@@ -79,6 +79,12 @@ func jobRoutes() []route {
 			response: client.JobVersionsResponse{}, handle: jobVersions,
 		},
 		{
+			methods: get, pattern: "/v1/job/{id}/forecast", name: "job_forecast", tag: tagJobs, roles: reader, scope: scopeNamespace,
+			doc: "Predicts when the waiting instances of a job start: the server plays its state forward with the policies in force, several times, " +
+				"with durations drawn at random. Nothing else arrives in a play. Reason states why there is no forecast. The answer is up to 5 s old.",
+			response: client.JobForecast{}, handle: jobForecast,
+		},
+		{
 			methods: get, pattern: "/v1/job/{id}/allocations", name: "job_allocations", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Lists the allocations of a job, ordered by ID.", isQuery: true,
 			response: []*client.AllocationStub{}, handle: jobAllocations,
@@ -479,4 +485,32 @@ func jobEvaluations(_ *API, c *call) (any, error) {
 			return list, changed, nil
 		},
 	})
+}
+
+func jobForecast(a *API, c *call) (any, error) {
+	key, err := c.jobKey()
+	if err != nil {
+		return nil, err
+	}
+	snap := a.cfg.Server.Snapshot()
+	job := snap.Job(key)
+	if job == nil {
+		return nil, rest.NotFound("job %s not found", rest.Quote(key.ID)).WithHint("GET /v1/jobs lists them")
+	}
+	c.setStateHeaders(snap)
+	out := &client.JobForecast{Namespace: job.Namespace, JobID: job.ID, Index: snap.Index(), Time: a.cfg.Clock.Now().UnixNano()}
+	switch {
+	case job.Stopped:
+		out.Reason = "the job is stopped"
+	case snap.Config().BrokerPaused:
+		out.Reason = "the evaluation broker is paused: nothing is scheduled"
+	}
+	if out.Reason != "" {
+		return out, nil
+	}
+	q, err := a.cfg.Server.ForecastQueue(c.r.Context(), a.cfg.Server.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return view.JobForecast(key, q), nil
 }

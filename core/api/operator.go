@@ -5,17 +5,24 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
+	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/audit"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -59,6 +66,20 @@ func operatorRoutes() []route {
 			methods: putMethods, pattern: "/v1/operator/snapshot", name: "snapshot_restore", tag: tagOperator, roles: management, leaderOnly: true, isBinary: true,
 			accepts: []string{"application/octet-stream"},
 			doc:     "Replaces the state with a snapshot.", response: client.IndexResponse{}, handle: restoreSnapshot,
+		},
+		{
+			methods: get, pattern: "/v1/operator/audit", name: "audit_list", tag: tagOperator, roles: operator,
+			doc: "Lists changes of policies, settings, tokens, namespaces, priority classes and budgets, and restores, newest first: " +
+				"who made them, from where and when. The newest 4,096 are stored.",
+			isQuery: true, isPaged: true,
+			params: []param{
+				{"action", "string", "only this action, such as policy.activate, or those of a kind, such as policy"},
+				{"actor", "string", "only changes with the token with this accessor, prefix of an accessor, or name; trial and server select those without a request"},
+				{"object", "string", "only changes of the object with this name"},
+				{"since", "string", "only changes at or after this time: RFC 3339, or a duration before now such as 24h"},
+				{"until", "string", "only changes before this time, in the same form"},
+			},
+			response: []*client.AuditRecord{}, handle: listAudit,
 		},
 		{
 			methods: putMethods, pattern: "/v1/system/gc", name: "system_gc", tag: tagOperator, roles: operator, leaderOnly: true,
@@ -250,8 +271,7 @@ func spoolSnapshot(ctx context.Context, r Replication, dir string) (file *os.Fil
 }
 
 func restoreSnapshot(a *API, c *call) (any, error) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
-	defer cancel()
+	ctx := c.writeWithin(a.cfg.Limits.Upload)
 	body := c.limitedBody(replication.MaxRestore+1, a.cfg.Limits.Upload)
 	index, err := a.cfg.Server.RestoreSnapshot(ctx, body)
 	if err != nil {
@@ -269,8 +289,7 @@ func collectGarbage(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), 4*a.cfg.Limits.Call) // garbage collection writes several entries
-	defer cancel()
+	ctx := c.writeWithin(4 * a.cfg.Limits.Call) // garbage collection writes several entries
 	n, err := a.cfg.Server.CollectGarbage(ctx, force)
 	if err != nil {
 		return nil, err
@@ -382,4 +401,80 @@ func keyring(a *API, c *call, verb rpc.KeyVerb, key []byte) (any, error) {
 		out.Servers = append(out.Servers, keys)
 	}
 	return out, nil
+}
+
+// An auditFilter selects audit records.
+type auditFilter struct {
+	action, actor, object string
+	since, until          int64 // Unix nanoseconds; 0: unbounded
+}
+
+// auditFilter returns the filter of the request, or an error that lists all problems.
+func (c *call) auditFilter() (f auditFilter, err error) {
+	q := c.r.URL.Query()
+	f.action, f.actor, f.object = q.Get("action"), q.Get("actor"), q.Get("object")
+	var problems []string
+	if f.action != "" && !slices.ContainsFunc(audit.Actions(), f.hasAction) {
+		problems = append(problems, "unknown action "+rest.Quote(f.action)+": it must be one of "+strings.Join(audit.Actions(), ", ")+", or the part before the dot")
+	}
+	now := c.api.cfg.Clock.Now()
+	for _, bound := range []struct {
+		name string
+		to   *int64
+	}{{"since", &f.since}, {"until", &f.until}} {
+		text := q.Get(bound.name)
+		if text == "" {
+			continue
+		}
+		at, parseErr := time.Parse(time.RFC3339, text)
+		if ago, durationErr := time.ParseDuration(text); durationErr == nil && ago >= 0 {
+			at, parseErr = now.Add(-ago), nil
+		}
+		if parseErr != nil {
+			problems = append(problems, "invalid "+bound.name+" "+rest.Quote(text)+": it must be a time such as 2026-05-01T12:00:00Z, or a duration before now such as 24h")
+			continue
+		}
+		*bound.to = at.UnixNano()
+	}
+	if f.since != 0 && f.until != 0 && f.since >= f.until {
+		problems = append(problems, "since must be before until")
+	}
+	if len(problems) > 0 {
+		return f, rest.Invalid("invalid filter: %s", strings.Join(problems, "; ")).With("Problems", problems)
+	}
+	return f, nil
+}
+
+// hasAction reports whether the filter selects an action.
+func (f *auditFilter) hasAction(action string) bool {
+	return f.action == "" || action == f.action || strings.HasPrefix(action, f.action+".")
+}
+
+// selects reports whether a record matches the filter.
+func (f *auditFilter) selects(r *model.AuditRecord) bool {
+	isActor := f.actor == "" || r.Actor == f.actor || r.ActorName == f.actor || len(f.actor) >= minPrefix && strings.HasPrefix(r.Actor, f.actor)
+	return f.hasAction(r.Action) && isActor && (f.object == "" || r.Object == f.object) &&
+		r.Time >= f.since && (f.until == 0 || r.Time < f.until)
+}
+
+func listAudit(_ *API, c *call) (any, error) {
+	part, pageErr := c.page()
+	filter, err := c.auditFilter()
+	if err := cmp.Or(pageErr, err); err != nil {
+		return nil, err
+	}
+	return c.read(query{
+		keys: []state.Key{state.TableAudit.All()},
+		render: func(s *state.Snapshot) (any, uint64, error) {
+			p := pager[*client.AuditRecord]{page: part}
+			changed := uint64(0)
+			for _, r := range slices.Backward(s.AuditRecords()) {
+				changed = max(changed, r.Index)
+				if filter.selects(r) && !p.add(pageKey(fmt.Sprintf("%020d", math.MaxUint64-r.Index)), func() *client.AuditRecord { return view.AuditRecord(r) }) {
+					break
+				}
+			}
+			return p.result(c), changed, nil
+		},
+	})
 }

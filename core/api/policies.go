@@ -133,7 +133,7 @@ func changePolicy(a *API, c *call, change func(context.Context, Policies, string
 		}
 	}
 	name := c.r.PathValue("name")
-	ctx := c.actorContext()
+	ctx := c.writeContext()
 	index, err := change(ctx, a.cfg.Server, name, &req)
 	if err != nil {
 		return nil, err
@@ -141,16 +141,8 @@ func changePolicy(a *API, c *call, change func(context.Context, Policies, string
 	return changedPolicy(ctx, a, c, name, index)
 }
 
-// actorContext returns the context of a write with the caller as its actor.
-func (c *call) actorContext() context.Context {
-	if c.token == nil {
-		return c.writeContext()
-	}
-	return policymgr.WithActor(c.writeContext(), c.token.Accessor)
-}
-
 func startTrial(a *API, c *call, req *client.PolicyTrialRequest) (any, error) {
-	name, ctx := c.r.PathValue("name"), c.actorContext()
+	name, ctx := c.r.PathValue("name"), c.writeContext()
 	index, err := a.cfg.Server.StartTrial(ctx, name, req.Version, policymgr.TrialRequest{
 		For: req.For, Block: req.Block, Washout: req.Washout, Seed: req.Seed, StopIf: req.StopIf, PromoteIf: req.PromoteIf,
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/audit"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -252,10 +253,14 @@ func (a *API) leadership() (known bool, contact time.Duration) {
 
 // writeContext returns the context of a write, with its deadline. It ends with the
 // call at the latest.
-func (c *call) writeContext() context.Context {
-	ctx, cancel := context.WithTimeout(c.r.Context(), c.api.cfg.Limits.Call)
+func (c *call) writeContext() context.Context { return c.writeWithin(c.api.cfg.Limits.Call) }
+
+// writeWithin is writeContext with another deadline. Changes are recorded as those of the
+// caller.
+func (c *call) writeWithin(timeout time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(c.r.Context(), timeout)
 	c.cancels = append(c.cancels, cancel)
-	return ctx
+	return audit.WithOrigin(ctx, c.origin())
 }
 
 // host returns the address of a client without its port.

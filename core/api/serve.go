@@ -32,6 +32,7 @@ const (
 	headerIdempotency = "Idempotency-Key"
 	headerComplete    = "X-Cede-Complete"
 	headerForwarded   = "X-Cede-Forwarded-By"
+	headerOrigin      = "X-Cede-Origin"
 	headerNoSniff     = "X-Content-Type-Options"
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/broker"
 	"github.com/cede-scheduler/cede/core/counterfactual"
 	"github.com/cede-scheduler/cede/core/events"
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
@@ -94,6 +95,7 @@ type Bindings interface {
 	WhatIf(ctx context.Context, d *eventsink.Decision, victimID string) (*counterfactual.Answer, error)
 	Certify(ctx context.Context, d *eventsink.Decision) ([]byte, error)
 	DecisionKey() ed25519.PublicKey
+	ForecastQueue(ctx context.Context, newest func() *state.Snapshot) (*lookahead.Queue, error)
 	NodeRisk(ctx context.Context, newest func() *state.Snapshot, nodeID string) (*counterfactual.Forecast, error)
 	PutCluster(ctx context.Context, c *model.Cluster) (index uint64, err error)
 	DeleteCluster(ctx context.Context, id string, force bool) (index uint64, err error)

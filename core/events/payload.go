@@ -134,6 +134,13 @@ type OperatorPayload struct {
 	What, Name, Detail string
 }
 
+// AuditPayload is the payload of the event AuditRecorded. The record in the state has the
+// address of the client as well, which readers of events may not see.
+type AuditPayload struct {
+	Action, Object, Detail string
+	Actor, ActorName       string // accessor and name of the token; see model.AuditOrigin
+}
+
 // ClusterPayload is the payload of events about a member cluster.
 type ClusterPayload struct {
 	ClusterID   string

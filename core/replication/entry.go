@@ -1,5 +1,7 @@
 package replication
 
+import "github.com/cede-scheduler/cede/core/model"
+
 // An Entry is one entry of the log. An entry that was proposed must not be changed,
 // since observers share it.
 type Entry struct {
@@ -13,6 +15,9 @@ type Entry struct {
 	// refused as a conflict.
 	Hash    [32]byte
 	Command Command
+	// Audit describes a change by an operator, without index and time, which are those of
+	// the entry. It is stored if the command takes effect. nil: the entry is not audited.
+	Audit *model.AuditRecord
 }
 
 // A Command is the effect of an entry: a pointer to one of the types of

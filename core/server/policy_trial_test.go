@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/server/audit"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/trial"
@@ -100,7 +101,7 @@ func runTrial(t *testing.T, servers int, seed uint64, baseline, candidate string
 		w.registerJob(coretest.Job("low").Priority(20).Count(3).Ask(300, 300, 0))
 		w.waitIdle()
 		w.mustCall(func(s *Server) error {
-			_, err := s.StartTrial(policymgr.WithActor(w.ctx, "alice"), "p", versions[candidate], policymgr.TrialRequest{
+			_, err := s.StartTrial(audit.WithOrigin(w.ctx, model.AuditOrigin{Actor: "alice"}), "p", versions[candidate], policymgr.TrialRequest{
 				For: 40 * block, Block: block, Seed: seed, StopIf: "worse", PromoteIf: "better",
 			})
 			return err
@@ -122,6 +123,14 @@ func runTrial(t *testing.T, servers int, seed uint64, baseline, candidate string
 			t.Errorf("%+v", roles)
 		}
 		events = w.eventTypes("Policy")
+		if r := snap.AuditRecords(); len(r) > 0 {
+			begun, ended := slices.IndexFunc(r, func(r *model.AuditRecord) bool { return r.Action == "policy.trial" }), r[len(r)-1]
+			if begun < 0 || r[begun].Actor != "alice" || ended.Actor != model.TrialActor || ended.Action != "policy.rollback" && ended.Action != "policy.activate" {
+				t.Errorf("the audit records end with %+v", ended)
+			}
+		} else {
+			t.Error("there are no audit records")
+		}
 		for _, id := range versions {
 			if sums := snap.PolicyVersion(id).Shadow; sums.Compared == 0 || sums.Active.Victims == 0 || sums.Shadow.Victims == 0 {
 				t.Errorf("the shadow run of %s has the sums %+v", id, sums)

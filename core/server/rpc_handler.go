@@ -12,7 +12,9 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/rpc"
+	"github.com/cede-scheduler/cede/core/server/audit"
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 // RPCHandler returns the handler of calls from other servers of the pool.
@@ -157,6 +159,22 @@ func (h rpcHandler) Keyring(_ context.Context, verb rpc.KeyVerb, key []byte) ([]
 		return nil, errors.New("this server has no gossip")
 	}
 	return h.s.cfg.Membership.Keyring(verb, key)
+}
+
+// auditedLog returns the log of this server for changes by operators.
+func (s *Server) auditedLog() auditedLog { return auditedLog{s.cfg.Log, s.cfg.Store} }
+
+// An auditedLog adds the audit records to the entries that this
+// server proposes.
+type auditedLog struct {
+	Log
+	store *state.Store
+}
+
+// Apply writes an entry.
+func (l auditedLog) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {
+	audit.Stamp(ctx, l.store.Snapshot(), e)
+	return l.Log.Apply(ctx, e)
 }
 
 // forwardingLog is the log of this server, but forwards entries to the leader if this

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ func (sn *Snapshot) checkSmallTables() error {
 		"uploads":          a.uploads.Ascending(uploadDigest),
 		"tokens":           a.tokens.Ascending(tokenAccessor),
 		"signers":          a.signers.Ascending(signerKey),
+		"audit records":    slices.IsSortedFunc(a.audit, func(x, y *model.AuditRecord) int { return cmp.Or(cmp.Compare(x.Index, y.Index), -1) }) && len(a.audit) <= MaxAuditRecords,
 		"priority classes": sn.priorities.Ascending(className),
 		"namespaces":       sn.namespaces.Ascending(namespaceName),
 	} {

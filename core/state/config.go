@@ -28,6 +28,7 @@ type smallTables struct {
 	uploads     cow.SortedList[Upload]
 	tokens      cow.SortedList[model.Token]
 	signers     cow.SortedList[model.Signer]
+	audit       []*model.AuditRecord // ascending by index, at most MaxAuditRecords
 	idempotency idempotencyRing
 }
 

@@ -36,6 +36,8 @@ type (
 	// An AssignmentWriter writes assignments, and with them the capacity of their
 	// clusters.
 	AssignmentWriter struct{ *branch }
+	// An AuditWriter writes the records of changes by operators.
+	AuditWriter struct{ *branch }
 	// A BindingWriter writes bindings.
 	BindingWriter struct{ *branch }
 	// A BudgetWriter writes disruption budgets and their counts.
@@ -76,6 +78,9 @@ func (t *Txn) AllocWriter() AllocWriter { return AllocWriter{&t.branch} }
 
 // AssignmentWriter returns the writer of assignments.
 func (t *Txn) AssignmentWriter() AssignmentWriter { return AssignmentWriter{&t.branch} }
+
+// AuditWriter returns the writer of audit records.
+func (t *Txn) AuditWriter() AuditWriter { return AuditWriter{&t.branch} }
 
 // BindingWriter returns the writer of bindings.
 func (t *Txn) BindingWriter() BindingWriter { return BindingWriter{&t.branch} }

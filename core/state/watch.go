@@ -36,6 +36,7 @@ const (
 	TableAssignments
 	TableNamespaces
 	TableSigners
+	TableAudit
 	tables = iota
 )
 

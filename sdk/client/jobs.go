@@ -121,3 +121,9 @@ func (j Jobs) Evaluations(ctx context.Context, id string, q *QueryOptions) (list
 	meta, err = j.c.get(ctx, q, &list, "job", id, "evaluations")
 	return list, meta, err
 }
+
+// Forecast predicts when the waiting instances of a job start.
+func (j Jobs) Forecast(ctx context.Context, id string, q *QueryOptions) (out *JobForecast, meta *QueryMeta, err error) {
+	meta, err = j.c.get(ctx, q, &out, "job", id, "forecast")
+	return out, meta, err
+}

@@ -139,6 +139,28 @@ func (o Operator) TokenDelete(ctx context.Context, accessor string) error {
 	return o.c.write(ctx, http.MethodDelete, nil, true, nil, nil, "acl", "token", accessor)
 }
 
+// An AuditFilter selects audit records. Fields that are empty select all.
+type AuditFilter struct {
+	Action string // an action, or its part before the dot, such as policy
+	Actor  string // accessor, prefix of an accessor, or name of a token; trial; or server
+	Object string
+	Since  string // RFC 3339, or a duration before now such as 24h
+	Until  string // as Since
+}
+
+// Audit lists the changes by operators that match a filter, newest first.
+func (o Operator) Audit(ctx context.Context, f AuditFilter, q *QueryOptions) (list []*AuditRecord, meta *QueryMeta, err error) {
+	r := o.c.call(http.MethodGet, "operator", "audit")
+	q.apply(r)
+	for name, value := range map[string]string{"action": f.Action, "actor": f.Actor, "object": f.Object, "since": f.Since, "until": f.Until} {
+		if value != "" {
+			r.query.Set(name, value)
+		}
+	}
+	meta, err = r.do(ctx, &list)
+	return list, meta, err
+}
+
 // Decisions lists the recorded decisions of policies on the responding server, newest
 // first.
 func (o Operator) Decisions(ctx context.Context, q *QueryOptions) (list []*PolicyDecision, meta *QueryMeta, err error) {

@@ -447,6 +447,50 @@ type Token struct {
 	CreateIndex uint64
 }
 
+// JobForecast predicts when the waiting instances of a job start, if nothing else arrives.
+type JobForecast struct {
+	Namespace string
+	JobID     string
+	Index     uint64 // of the state that was played
+	Time      int64  // Unix nanoseconds of that
+	// Reason states why there is no forecast; absent: there is one.
+	Reason      string        `json:",omitempty"`
+	EvalID      string        `json:",omitempty"` // evaluation that waits
+	Position    int           `json:",omitempty"` // in the queue, from 1; absent: the job does not wait
+	QueueLength int           `json:",omitempty"` // jobs that wait
+	Waiting     int           `json:",omitempty"` // instances that have not been placed
+	Since       int64         `json:",omitempty"` // Unix nanoseconds since when the evaluation waits
+	First       *StartTime    `json:",omitempty"` // start of the first waiting instance
+	All         *StartTime    `json:",omitempty"` // start of the last one
+	Draws       int           `json:",omitempty"` // plays with durations drawn at random
+	Horizon     time.Duration `json:",omitempty"` // ns; how far a play looks ahead
+	Running     int           `json:",omitempty"` // instances that run in the cluster
+	Ending      int           `json:",omitempty"` // of those: with a stated duration, or enough earlier runs to know one
+}
+
+// StartTime is the predicted time of a start. In eight of ten plays it is between Low and
+// High.
+type StartTime struct {
+	Expected int64 `json:",omitempty"` // Unix nanoseconds, the median; absent: after the horizon
+	Low      int64 `json:",omitempty"` // 10 % quantile
+	High     int64 `json:",omitempty"` // 90 % quantile; absent: after the horizon
+	Draws    int   // plays in which it happens within the horizon
+}
+
+// AuditRecord is a change by an operator, or one that a server made by itself.
+type AuditRecord struct {
+	Index     uint64 // of the log entry
+	Time      int64  // Unix nanoseconds
+	Action    string // such as policy.activate
+	Object    string `json:",omitempty"` // name of the changed object; absent: there is only one
+	Detail    string `json:",omitempty"` // the change in words
+	Actor     string `json:",omitempty"` // accessor of the token, trial or server; absent: no token was required
+	ActorName string `json:",omitempty"` // name that the token had
+	Address   string `json:",omitempty"` // IP address of the client's connection; absent: no client was involved
+	Via       string `json:",omitempty"` // server that received the request and forwarded it to the leader
+	RequestID string `json:",omitempty"` // of the request, in the logs of the servers
+}
+
 // TokenCreateRequest requests a token.
 type TokenCreateRequest struct {
 	Name      string

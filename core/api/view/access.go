@@ -26,6 +26,14 @@ func PreemptionPolicy(never bool) string {
 	return PreemptLower
 }
 
+// AuditRecord returns a change by an operator.
+func AuditRecord(r *model.AuditRecord) *client.AuditRecord {
+	return &client.AuditRecord{
+		Index: r.Index, Time: r.Time, Action: r.Action, Object: r.Object, Detail: r.Detail,
+		Actor: r.Actor, ActorName: r.ActorName, Address: r.Address, Via: r.Via, RequestID: r.RequestID,
+	}
+}
+
 // Token returns a token without its secret.
 func Token(t *model.Token) *client.Token {
 	return &client.Token{

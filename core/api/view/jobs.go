@@ -2,10 +2,12 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/jobspec"
+	"github.com/cede-scheduler/cede/core/lookahead"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
@@ -230,3 +232,46 @@ func taskAnnotation(kind string, replaced int) string {
 
 // count returns n as an unsigned number, which is 0 if n is negative.
 func count(n int) uint64 { return uint64(max(n, 0)) }
+
+// JobForecast returns the forecast of a job from that of the queue.
+func JobForecast(key model.JobKey, q *lookahead.Queue) *client.JobForecast {
+	out := &client.JobForecast{
+		Namespace: key.Namespace, JobID: key.ID, Index: q.Index, Time: q.Now, QueueLength: len(q.Jobs), Draws: q.Draws, Horizon: lookahead.ForecastHorizon,
+		Running: q.Running, Ending: q.Ending,
+	}
+	job := q.Jobs[key]
+	if job == nil {
+		out.Reason = "no instance of the job waits in the queue"
+		return out
+	}
+	out.EvalID, out.Position, out.Waiting, out.Since = job.EvalID, job.Position, job.Waiting, job.Since
+	out.First, out.All = startTime(job.First, q.Draws), startTime(job.All, q.Draws)
+	if len(job.First) > 0 {
+		return out
+	}
+	switch {
+	case q.Exhausted == q.Draws:
+		out.Reason = "the queue is too long to be played to its end"
+	case q.Ending == 0 && q.Running > 0:
+		out.Reason = fmt.Sprintf("the end of none of the %d running instances is known: their jobs state no duration, and too few of their runs have ended", q.Running)
+	default:
+		out.Reason = fmt.Sprintf("it does not start within %s in any of %d plays: `cede eval explain` shows what is missing", lookahead.ForecastHorizon, q.Draws)
+	}
+	return out
+}
+
+// startTime returns the median and the interval of the times of a start; nil if it happens
+// in no draw.
+func startTime(times []int64, draws int) *client.StartTime {
+	if len(times) == 0 {
+		return nil
+	}
+	out := &client.StartTime{Draws: len(times)}
+	for _, q := range []struct {
+		p  float64
+		to *int64
+	}{{0.1, &out.Low}, {0.5, &out.Expected}, {0.9, &out.High}} {
+		*q.to, _ = lookahead.Quantile(times, draws, q.p)
+	}
+	return out
+}

@@ -27,6 +27,7 @@ func message(e *replication.Entry) *pb.Entry {
 	kind := replication.KindOf(e.Command)
 	m := &pb.Entry{Format: format, Time: e.Time, Key: Text(e.Key), Hash: HashBytes(&e.Hash), Kind: uint32(kind)}
 	var enc Encoder
+	m.Audit = enc.AuditRecord(e.Audit)
 	command := commands.Of(e.Command).encode(&enc, e.Command)
 	m.ProtoReflect().Set(commandField(kind), protoreflect.ValueOfMessage(command.ProtoReflect()))
 	return m
@@ -70,6 +71,7 @@ func Decode(b []byte) (*replication.Entry, error) {
 	e := &replication.Entry{
 		Time: m.Time, Key: m.Key, Hash: d.hash(m.Hash),
 		Command: command.decode(&d, m.ProtoReflect().Get(held).Message().Interface()),
+		Audit:   d.AuditRecord(m.Audit),
 	}
 	if d.err != nil {
 		return nil, replication.FormatErrorf("log entry of kind %d: %v", m.Kind, d.err)

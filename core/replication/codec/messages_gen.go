@@ -1768,6 +1768,55 @@ func (d *Decoder) signer(m *pb.Signer, v *model.Signer) {
 	v.CreateIndex = m.CreateIndex
 }
 
+// AuditRecord converts to a message; nil yields nil.
+func (e *Encoder) AuditRecord(v *model.AuditRecord) *pb.AuditRecord {
+	if v == nil {
+		return nil
+	}
+	m := &pb.AuditRecord{}
+	e.auditRecord(v, m)
+	return m
+}
+
+func (e *Encoder) auditRecord(v *model.AuditRecord, m *pb.AuditRecord) {
+	m.Index = v.Index
+	m.Time = v.Time
+	m.Action = Text(v.Action)
+	m.Object = Text(v.Object)
+	m.Detail = Text(v.Detail)
+	m.Actor = Text(v.AuditOrigin.Actor)
+	m.ActorName = Text(v.AuditOrigin.ActorName)
+	m.Address = Text(v.AuditOrigin.Address)
+	m.Via = Text(v.AuditOrigin.Via)
+	m.RequestId = Text(v.AuditOrigin.RequestID)
+}
+
+// AuditRecord converts from a message; nil yields nil.
+func (d *Decoder) AuditRecord(m *pb.AuditRecord) *model.AuditRecord {
+	if m == nil {
+		return nil
+	}
+	v := &model.AuditRecord{}
+	d.auditRecord(m, v)
+	return v
+}
+
+func (d *Decoder) auditRecord(m *pb.AuditRecord, v *model.AuditRecord) {
+	if m == nil {
+		return
+	}
+	v.Index = m.Index
+	v.Time = m.Time
+	v.Action = m.Action
+	v.Object = m.Object
+	v.Detail = m.Detail
+	v.AuditOrigin.Actor = m.Actor
+	v.AuditOrigin.ActorName = m.ActorName
+	v.AuditOrigin.Address = m.Address
+	v.AuditOrigin.Via = m.Via
+	v.AuditOrigin.RequestID = m.RequestId
+}
+
 // PolicyVersion converts to a message; nil yields nil.
 func (e *Encoder) PolicyVersion(v *model.PolicyVersion) *pb.PolicyVersion {
 	if v == nil {

@@ -122,6 +122,16 @@ func (a *applier) storeResult() {
 	})
 }
 
+// storeAudit stores the audit record of the entry, if it has one.
+func (a *applier) storeAudit(txn *state.Txn) {
+	if a.entry.Audit == nil {
+		return
+	}
+	r := *a.entry.Audit // observers share the entry
+	r.Index, r.Time = txn.Index(), a.now
+	txn.AuditWriter().Append(&r)
+}
+
 // storedModifyIndexFrom is the first cluster version that stores the ModifyIndex of a
 // result. Servers of an older release would derive another state.
 const storedModifyIndexFrom = 2

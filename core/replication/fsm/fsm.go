@@ -142,6 +142,8 @@ func (f *FSM) ApplyEntry(l *raft.Log) (replication.Applied, error) {
 			a.txn.Abort()
 			*a = *f.begin(e, l.Index)
 			a.result.Err = refusal
+		} else {
+			a.storeAudit(a.txn)
 		}
 		a.storeResult()
 	}

@@ -65,6 +65,10 @@ func (f *FSM) replaceState(a *applier, logIndex uint64) (replication.Applied, er
 	meta := txn.Meta()
 	meta.IndexOffset = index - logIndex
 	txn.ConfigWriter().SetMeta(meta)
+	// The audit records are those of this cluster: a restore must not remove the traces of
+	// changes, nor add records that the snapshot claims.
+	txn.AuditWriter().Replace(before.AuditRecords())
+	a.storeAudit(txn)
 	snap, err := f.commitRestore(before, txn)
 	if err != nil {
 		return replication.Applied{}, err

@@ -267,3 +267,60 @@ func TestSnapshot_RetainsRecentEvictions(t *testing.T) {
 		t.Errorf("budget %+v", b)
 	}
 }
+
+// audited returns an entry with an audit record.
+func audited(action string, c replication.Command) *replication.Entry {
+	return &replication.Entry{Time: 3, Command: c, Audit: &model.AuditRecord{Action: action, AuditOrigin: model.AuditOrigin{Actor: "a", Address: "10.0.0.7"}}}
+}
+
+// A record is stored with its command or not at all, survives the snapshots of the log, and
+// has the index and the time of the entry.
+func TestAudit_IsStoredIfTheCommandTakesEffect(t *testing.T) {
+	s := newServer()
+	s.Do(t, &replication.Bootstrap{ClusterID: "a", Version: replication.Newest})
+	s.Apply(t, audited("namespace.put", &replication.UpsertNamespace{Namespace: &model.Namespace{Name: "web", Weight: 1}}))
+	if r := s.Apply(t, audited("token.delete", &replication.DeleteToken{Accessor: "missing"})); r.Err == nil {
+		t.Fatal("a missing token was deleted")
+	}
+	repeated := audited("namespace.delete", &replication.DeleteNamespace{Name: "web"})
+	repeated.Key = "k"
+	s.Apply(t, repeated)
+	s.Apply(t, repeated)
+	list := s.Store.Snapshot().AuditRecords()
+	if len(list) != 2 || list[0].Index != 2 || list[0].Time != 3 || list[0].Address != "10.0.0.7" || list[1].Action != "namespace.delete" || list[1].Index != 4 {
+		t.Fatalf("%d records: %+v", len(list), list)
+	}
+	after := newServer()
+	if err := after.FSM.Restore(io.NopCloser(bytes.NewReader(s.Persist(t)))); err != nil {
+		t.Fatal(err)
+	}
+	if got := after.Store.Snapshot().AuditRecords(); len(got) != 2 || *got[1] != *list[1] {
+		t.Errorf("%d records after a restart", len(got))
+	}
+	if err := after.Store.Snapshot().Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A restore by an operator retains the records of this cluster, adds its own, and takes none
+// from the snapshot: the snapshot may be of another cluster, or made up.
+func TestRestoreState_KeepsTheAuditRecords(t *testing.T) {
+	other := newServer()
+	other.Do(t, &replication.Bootstrap{ClusterID: "b", Version: replication.Newest})
+	for range 20 {
+		other.Apply(t, audited("scheduler.config", &replication.SetConfig{Config: &model.SchedulerConfig{}}))
+	}
+	s := newServer()
+	s.Do(t, &replication.Bootstrap{ClusterID: "a", Version: replication.Newest})
+	s.Apply(t, audited("namespace.put", &replication.UpsertNamespace{Namespace: &model.Namespace{Name: "web", Weight: 1}}))
+	digest := upload(t, s, other.Persist(t))
+	r := s.Apply(t, audited("snapshot.restore", &replication.RestoreState{Digest: digest}))
+	list := s.Store.Snapshot().AuditRecords()
+	if r.Err != nil || len(list) != 2 || list[0].Action != "namespace.put" || list[0].Index != 2 || list[1].Action != "snapshot.restore" || list[1].Index != r.Index {
+		t.Fatalf("%+v, records %+v", r, list)
+	}
+	s.Apply(t, audited("scheduler.config", &replication.SetConfig{Config: &model.SchedulerConfig{}}))
+	if list = s.Store.Snapshot().AuditRecords(); len(list) != 3 || list[2].Index != r.Index+1 {
+		t.Errorf("the records after a later change: %+v", list)
+	}
+}

@@ -34,7 +34,8 @@ type Entry struct {
 	Hash   []byte                 `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`
 	// A reader that does not support the command must halt, or its state diverges.
 	// Therefore the number of the command's field is written next to it.
-	Kind uint32 `protobuf:"varint,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind  uint32       `protobuf:"varint,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	Audit *AuditRecord `protobuf:"bytes,6,opt,name=audit,proto3" json:"audit,omitempty"` // of a change by an operator
 	// Types that are valid to be assigned to Command:
 	//
 	//	*Entry_Bootstrap
@@ -142,6 +143,13 @@ func (x *Entry) GetKind() uint32 {
 		return x.Kind
 	}
 	return 0
+}
+
+func (x *Entry) GetAudit() *AuditRecord {
+	if x != nil {
+		return x.Audit
+	}
+	return nil
 }
 
 func (x *Entry) GetCommand() isEntry_Command {
@@ -8113,6 +8121,124 @@ func (x *Signer) GetCreateIndex() uint64 {
 	return 0
 }
 
+// AuditRecord describes a change by an operator. Entries omit index and time, which are
+// their own.
+type AuditRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time          int64                  `protobuf:"fixed64,2,opt,name=time,proto3" json:"time,omitempty"`
+	Action        string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	Object        string                 `protobuf:"bytes,4,opt,name=object,proto3" json:"object,omitempty"`
+	Detail        string                 `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	Actor         string                 `protobuf:"bytes,6,opt,name=actor,proto3" json:"actor,omitempty"`
+	ActorName     string                 `protobuf:"bytes,7,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
+	Address       string                 `protobuf:"bytes,8,opt,name=address,proto3" json:"address,omitempty"`
+	Via           string                 `protobuf:"bytes,9,opt,name=via,proto3" json:"via,omitempty"`
+	RequestId     string                 `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRecord) Reset() {
+	*x = AuditRecord{}
+	mi := &file_replication_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRecord) ProtoMessage() {}
+
+func (x *AuditRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
+func (*AuditRecord) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *AuditRecord) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetActorName() string {
+	if x != nil {
+		return x.ActorName
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // Result is the part of a result that is stored under an idempotency key.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -8128,7 +8254,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8140,7 +8266,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8153,7 +8279,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{92}
+	return file_replication_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Result) GetCode() string {
@@ -8228,6 +8354,7 @@ type Record struct {
 	//	*Record_Namespace
 	//	*Record_Signer
 	//	*Record_PolicyTrial
+	//	*Record_Audit
 	Record        isRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -8235,7 +8362,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8247,7 +8374,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8260,7 +8387,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{93}
+	return file_replication_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -8486,6 +8613,15 @@ func (x *Record) GetPolicyTrial() *PolicyTrial {
 	return nil
 }
 
+func (x *Record) GetAudit() *AuditRecord {
+	if x != nil {
+		if x, ok := x.Record.(*Record_Audit); ok {
+			return x.Audit
+		}
+	}
+	return nil
+}
+
 type isRecord_Record interface {
 	isRecord_Record()
 }
@@ -8586,6 +8722,10 @@ type Record_PolicyTrial struct {
 	PolicyTrial *PolicyTrial `protobuf:"bytes,24,opt,name=policy_trial,json=policyTrial,proto3,oneof"`
 }
 
+type Record_Audit struct {
+	Audit *AuditRecord `protobuf:"bytes,25,opt,name=audit,proto3,oneof"`
+}
+
 func (*Record_Head) isRecord_Record() {}
 
 func (*Record_Config) isRecord_Record() {}
@@ -8634,6 +8774,8 @@ func (*Record_Signer) isRecord_Record() {}
 
 func (*Record_PolicyTrial) isRecord_Record() {}
 
+func (*Record_Audit) isRecord_Record() {}
+
 type SnapshotHead struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Index          uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -8648,7 +8790,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8660,7 +8802,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8673,7 +8815,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{94}
+	return file_replication_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -8732,7 +8874,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8744,7 +8886,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8757,7 +8899,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{95}
+	return file_replication_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -8791,7 +8933,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8803,7 +8945,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8816,7 +8958,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{96}
+	return file_replication_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -8845,7 +8987,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[97]
+	mi := &file_replication_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8857,7 +8999,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[97]
+	mi := &file_replication_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8870,7 +9012,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{97}
+	return file_replication_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -8911,7 +9053,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[98]
+	mi := &file_replication_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8923,7 +9065,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[98]
+	mi := &file_replication_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8936,7 +9078,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{98}
+	return file_replication_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Upload) GetDigest() string {
@@ -8962,7 +9104,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[99]
+	mi := &file_replication_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8974,7 +9116,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[99]
+	mi := &file_replication_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8987,7 +9129,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{99}
+	return file_replication_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -9010,7 +9152,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[100]
+	mi := &file_replication_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9022,7 +9164,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[100]
+	mi := &file_replication_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9035,7 +9177,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{100}
+	return file_replication_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -9085,7 +9227,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[101]
+	mi := &file_replication_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9097,7 +9239,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[101]
+	mi := &file_replication_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9110,7 +9252,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{101}
+	return file_replication_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -9150,7 +9292,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[102]
+	mi := &file_replication_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9162,7 +9304,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[102]
+	mi := &file_replication_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9175,7 +9317,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{102}
+	return file_replication_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -9189,13 +9331,14 @@ var File_replication_proto protoreflect.FileDescriptor
 
 const file_replication_proto_rawDesc = "" +
 	"\n" +
-	"\x11replication.proto\x12\x13cede.replication.v1\"\x90\x16\n" +
+	"\x11replication.proto\x12\x13cede.replication.v1\"\xc8\x16\n" +
 	"\x05Entry\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x12\n" +
 	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\tR\x03key\x12\x12\n" +
 	"\x04hash\x18\x04 \x01(\fR\x04hash\x12\x12\n" +
-	"\x04kind\x18\x05 \x01(\rR\x04kind\x12>\n" +
+	"\x04kind\x18\x05 \x01(\rR\x04kind\x126\n" +
+	"\x05audit\x18\x06 \x01(\v2 .cede.replication.v1.AuditRecordR\x05audit\x12>\n" +
 	"\tbootstrap\x18\n" +
 	" \x01(\v2\x1e.cede.replication.v1.BootstrapH\x00R\tbootstrap\x12B\n" +
 	"\vset_version\x18\v \x01(\v2\x1f.cede.replication.v1.SetVersionH\x00R\n" +
@@ -10057,14 +10200,28 @@ const file_replication_proto_rawDesc = "" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x12\n" +
 	"\x04time\x18\x03 \x01(\x10R\x04time\x12!\n" +
-	"\fcreate_index\x18\x04 \x01(\x04R\vcreateIndex\"\xc3\x01\n" +
+	"\fcreate_index\x18\x04 \x01(\x04R\vcreateIndex\"\xff\x01\n" +
+	"\vAuditRecord\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\x10R\x04time\x12\x16\n" +
+	"\x06action\x18\x03 \x01(\tR\x06action\x12\x16\n" +
+	"\x06object\x18\x04 \x01(\tR\x06object\x12\x16\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\x12\x14\n" +
+	"\x05actor\x18\x06 \x01(\tR\x05actor\x12\x1d\n" +
+	"\n" +
+	"actor_name\x18\a \x01(\tR\tactorName\x12\x18\n" +
+	"\aaddress\x18\b \x01(\tR\aaddress\x12\x10\n" +
+	"\x03via\x18\t \x01(\tR\x03via\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\n" +
+	" \x01(\tR\trequestId\"\xc3\x01\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
 	"\x05evals\x18\x03 \x03(\fR\x05evals\x128\n" +
 	"\teval_jobs\x18\x04 \x03(\v2\x1b.cede.replication.v1.JobKeyR\bevalJobs\x12\x18\n" +
 	"\adropped\x18\x05 \x03(\rR\adropped\x12!\n" +
-	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\"\xcb\v\n" +
+	"\fmodify_index\x18\x06 \x01(\x04R\vmodifyIndex\"\x85\f\n" +
 	"\x06Record\x127\n" +
 	"\x04head\x18\x01 \x01(\v2!.cede.replication.v1.SnapshotHeadH\x00R\x04head\x12>\n" +
 	"\x06config\x18\x02 \x01(\v2$.cede.replication.v1.SchedulerConfigH\x00R\x06config\x12K\n" +
@@ -10092,7 +10249,8 @@ const file_replication_proto_rawDesc = "" +
 	"assignment\x12>\n" +
 	"\tnamespace\x18\x16 \x01(\v2\x1e.cede.replication.v1.NamespaceH\x00R\tnamespace\x125\n" +
 	"\x06signer\x18\x17 \x01(\v2\x1b.cede.replication.v1.SignerH\x00R\x06signer\x12E\n" +
-	"\fpolicy_trial\x18\x18 \x01(\v2 .cede.replication.v1.PolicyTrialH\x00R\vpolicyTrialB\b\n" +
+	"\fpolicy_trial\x18\x18 \x01(\v2 .cede.replication.v1.PolicyTrialH\x00R\vpolicyTrial\x128\n" +
+	"\x05audit\x18\x19 \x01(\v2 .cede.replication.v1.AuditRecordH\x00R\x05auditB\b\n" +
 	"\x06record\"\xd0\x01\n" +
 	"\fSnapshotHead\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
@@ -10150,7 +10308,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 133)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 134)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -10244,232 +10402,235 @@ var file_replication_proto_goTypes = []any{
 	(*PolicySums)(nil),           // 89: cede.replication.v1.PolicySums
 	(*Token)(nil),                // 90: cede.replication.v1.Token
 	(*Signer)(nil),               // 91: cede.replication.v1.Signer
-	(*Result)(nil),               // 92: cede.replication.v1.Result
-	(*Record)(nil),               // 93: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 94: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 95: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 96: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 97: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 98: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 99: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 100: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 101: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 102: cede.replication.v1.SnapshotTail
-	nil,                          // 103: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 104: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 105: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 106: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 107: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 108: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 109: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 110: cede.replication.v1.Job.MetaEntry
-	nil,                          // 111: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 112: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 113: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 114: cede.replication.v1.Group.MetaEntry
-	nil,                          // 115: cede.replication.v1.Task.EnvEntry
-	nil,                          // 116: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 117: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 118: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 119: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 120: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 121: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 122: cede.replication.v1.Node.MetaEntry
-	nil,                          // 123: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 124: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 125: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 126: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 127: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 128: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 129: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 130: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 131: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 132: cede.replication.v1.PolicyState.TrippedEntry
+	(*AuditRecord)(nil),          // 92: cede.replication.v1.AuditRecord
+	(*Result)(nil),               // 93: cede.replication.v1.Result
+	(*Record)(nil),               // 94: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 95: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 96: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 97: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 98: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 99: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 100: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 101: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 102: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 103: cede.replication.v1.SnapshotTail
+	nil,                          // 104: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 105: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 106: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 107: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 108: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 109: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 110: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 111: cede.replication.v1.Job.MetaEntry
+	nil,                          // 112: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 113: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 114: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 115: cede.replication.v1.Group.MetaEntry
+	nil,                          // 116: cede.replication.v1.Task.EnvEntry
+	nil,                          // 117: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 118: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 119: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 120: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 121: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 122: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 123: cede.replication.v1.Node.MetaEntry
+	nil,                          // 124: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 125: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 126: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 127: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 128: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 129: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 130: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 131: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 132: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 133: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
-	1,   // 0: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
-	2,   // 1: cede.replication.v1.Entry.set_version:type_name -> cede.replication.v1.SetVersion
-	3,   // 2: cede.replication.v1.Entry.register_job:type_name -> cede.replication.v1.RegisterJob
-	4,   // 3: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
-	5,   // 4: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
-	6,   // 5: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
-	45,  // 6: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
-	7,   // 7: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
-	8,   // 8: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
-	9,   // 9: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
-	10,  // 10: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
-	12,  // 11: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	78,  // 12: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
-	13,  // 13: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
-	16,  // 14: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
-	18,  // 15: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	80,  // 16: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
-	19,  // 17: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
-	21,  // 18: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
-	22,  // 19: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
-	23,  // 20: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
-	41,  // 21: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
-	25,  // 22: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
-	26,  // 23: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
-	27,  // 24: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
-	32,  // 25: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
-	33,  // 26: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
-	17,  // 27: cede.replication.v1.Entry.restore_state:type_name -> cede.replication.v1.RestoreState
-	14,  // 28: cede.replication.v1.Entry.upsert_namespace:type_name -> cede.replication.v1.UpsertNamespace
-	15,  // 29: cede.replication.v1.Entry.delete_namespace:type_name -> cede.replication.v1.DeleteNamespace
-	24,  // 30: cede.replication.v1.Entry.put_signer:type_name -> cede.replication.v1.PutSigner
-	20,  // 31: cede.replication.v1.Entry.report_shadow:type_name -> cede.replication.v1.ReportShadow
-	29,  // 32: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
-	31,  // 33: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
-	28,  // 34: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
-	34,  // 35: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
-	36,  // 36: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
-	60,  // 37: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
-	74,  // 38: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
-	45,  // 39: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
-	59,  // 40: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
-	74,  // 41: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
-	74,  // 42: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
-	71,  // 43: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
-	72,  // 44: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
-	72,  // 45: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
-	11,  // 46: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	77,  // 47: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	79,  // 48: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
-	59,  // 49: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	82,  // 50: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	88,  // 51: cede.replication.v1.ReportShadow.sums:type_name -> cede.replication.v1.ShadowSums
-	85,  // 52: cede.replication.v1.ChangePolicy.trial:type_name -> cede.replication.v1.TrialPlan
-	90,  // 53: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	91,  // 54: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
-	37,  // 55: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
-	38,  // 56: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
-	74,  // 57: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
-	59,  // 58: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
-	74,  // 59: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
-	30,  // 60: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	103, // 61: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
-	56,  // 62: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
-	59,  // 63: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
-	35,  // 64: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	104, // 65: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	105, // 66: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	106, // 67: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	107, // 68: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	108, // 69: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
-	67,  // 70: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
-	59,  // 71: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	109, // 72: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
-	44,  // 73: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
-	44,  // 74: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
-	42,  // 75: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
-	43,  // 76: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
-	46,  // 77: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
-	47,  // 78: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
-	59,  // 79: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
-	48,  // 80: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
-	58,  // 81: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
-	58,  // 82: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
-	54,  // 83: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
-	55,  // 84: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
-	56,  // 85: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
-	39,  // 86: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
-	40,  // 87: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
-	49,  // 88: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
-	50,  // 89: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
-	50,  // 90: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
-	51,  // 91: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
-	53,  // 92: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
-	52,  // 93: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
-	59,  // 94: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
-	57,  // 95: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
-	57,  // 96: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	110, // 97: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
-	62,  // 98: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
-	61,  // 99: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	111, // 100: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
-	66,  // 101: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	112, // 102: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
-	67,  // 103: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
-	68,  // 104: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
-	69,  // 105: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
-	70,  // 106: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
-	70,  // 107: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	113, // 108: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	114, // 109: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
-	65,  // 110: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
-	64,  // 111: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
-	63,  // 112: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	115, // 113: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	116, // 114: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
-	67,  // 115: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
-	67,  // 116: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	117, // 117: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	118, // 118: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	119, // 119: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	120, // 120: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
-	73,  // 121: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	121, // 122: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	122, // 123: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
-	72,  // 124: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	123, // 125: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	124, // 126: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	125, // 127: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	126, // 128: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	127, // 129: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	128, // 130: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	129, // 131: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	130, // 132: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	76,  // 133: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	42,  // 134: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
-	81,  // 135: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	131, // 136: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	88,  // 137: cede.replication.v1.PolicyVersion.shadow:type_name -> cede.replication.v1.ShadowSums
-	132, // 138: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	84,  // 139: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	85,  // 140: cede.replication.v1.PolicyTrial.plan:type_name -> cede.replication.v1.TrialPlan
-	87,  // 141: cede.replication.v1.PolicyTrial.blocks:type_name -> cede.replication.v1.TrialBlock
-	87,  // 142: cede.replication.v1.PolicyTrial.current:type_name -> cede.replication.v1.TrialBlock
-	84,  // 143: cede.replication.v1.PolicyTrial.end:type_name -> cede.replication.v1.Trial
-	89,  // 144: cede.replication.v1.TrialBlock.sums:type_name -> cede.replication.v1.PolicySums
-	89,  // 145: cede.replication.v1.ShadowSums.active:type_name -> cede.replication.v1.PolicySums
-	89,  // 146: cede.replication.v1.ShadowSums.shadow:type_name -> cede.replication.v1.PolicySums
-	59,  // 147: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	94,  // 148: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	77,  // 149: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	78,  // 150: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	71,  // 151: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	95,  // 152: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	96,  // 153: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	74,  // 154: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	56,  // 155: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	97,  // 156: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	80,  // 157: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	83,  // 158: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	98,  // 159: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	99,  // 160: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	90,  // 161: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	100, // 162: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	101, // 163: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	102, // 164: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	41,  // 165: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	37,  // 166: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	38,  // 167: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	39,  // 168: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	79,  // 169: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	91,  // 170: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
-	86,  // 171: cede.replication.v1.Record.policy_trial:type_name -> cede.replication.v1.PolicyTrial
-	59,  // 172: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	60,  // 173: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	58,  // 174: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	59,  // 175: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	75,  // 176: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	82,  // 177: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	178, // [178:178] is the sub-list for method output_type
-	178, // [178:178] is the sub-list for method input_type
-	178, // [178:178] is the sub-list for extension type_name
-	178, // [178:178] is the sub-list for extension extendee
-	0,   // [0:178] is the sub-list for field type_name
+	92,  // 0: cede.replication.v1.Entry.audit:type_name -> cede.replication.v1.AuditRecord
+	1,   // 1: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
+	2,   // 2: cede.replication.v1.Entry.set_version:type_name -> cede.replication.v1.SetVersion
+	3,   // 3: cede.replication.v1.Entry.register_job:type_name -> cede.replication.v1.RegisterJob
+	4,   // 4: cede.replication.v1.Entry.stop_job:type_name -> cede.replication.v1.StopJob
+	5,   // 5: cede.replication.v1.Entry.stop_allocs:type_name -> cede.replication.v1.StopAllocs
+	6,   // 6: cede.replication.v1.Entry.write_evals:type_name -> cede.replication.v1.WriteEvals
+	45,  // 7: cede.replication.v1.Entry.apply_plans:type_name -> cede.replication.v1.Batch
+	7,   // 8: cede.replication.v1.Entry.register_nodes:type_name -> cede.replication.v1.RegisterNodes
+	8,   // 9: cede.replication.v1.Entry.change_nodes:type_name -> cede.replication.v1.ChangeNodes
+	9,   // 10: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
+	10,  // 11: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
+	12,  // 12: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
+	78,  // 13: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	13,  // 14: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
+	16,  // 15: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
+	18,  // 16: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
+	80,  // 17: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	19,  // 18: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
+	21,  // 19: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
+	22,  // 20: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
+	23,  // 21: cede.replication.v1.Entry.delete_token:type_name -> cede.replication.v1.DeleteToken
+	41,  // 22: cede.replication.v1.Entry.upsert_budget:type_name -> cede.replication.v1.Budget
+	25,  // 23: cede.replication.v1.Entry.delete_budget:type_name -> cede.replication.v1.DeleteBudget
+	26,  // 24: cede.replication.v1.Entry.upsert_clusters:type_name -> cede.replication.v1.UpsertClusters
+	27,  // 25: cede.replication.v1.Entry.upsert_binding:type_name -> cede.replication.v1.UpsertBinding
+	32,  // 26: cede.replication.v1.Entry.delete_binding:type_name -> cede.replication.v1.DeleteBinding
+	33,  // 27: cede.replication.v1.Entry.end_assignments:type_name -> cede.replication.v1.EndAssignments
+	17,  // 28: cede.replication.v1.Entry.restore_state:type_name -> cede.replication.v1.RestoreState
+	14,  // 29: cede.replication.v1.Entry.upsert_namespace:type_name -> cede.replication.v1.UpsertNamespace
+	15,  // 30: cede.replication.v1.Entry.delete_namespace:type_name -> cede.replication.v1.DeleteNamespace
+	24,  // 31: cede.replication.v1.Entry.put_signer:type_name -> cede.replication.v1.PutSigner
+	20,  // 32: cede.replication.v1.Entry.report_shadow:type_name -> cede.replication.v1.ReportShadow
+	29,  // 33: cede.replication.v1.Entry.change_clusters:type_name -> cede.replication.v1.ChangeClusters
+	31,  // 34: cede.replication.v1.Entry.delete_cluster:type_name -> cede.replication.v1.DeleteCluster
+	28,  // 35: cede.replication.v1.Entry.stop_binding:type_name -> cede.replication.v1.StopBinding
+	34,  // 36: cede.replication.v1.Entry.update_assignments:type_name -> cede.replication.v1.UpdateAssignments
+	36,  // 37: cede.replication.v1.Entry.stop_assignments:type_name -> cede.replication.v1.StopAssignments
+	60,  // 38: cede.replication.v1.RegisterJob.job:type_name -> cede.replication.v1.Job
+	74,  // 39: cede.replication.v1.RegisterJob.eval:type_name -> cede.replication.v1.Evaluation
+	45,  // 40: cede.replication.v1.RegisterJob.batch:type_name -> cede.replication.v1.Batch
+	59,  // 41: cede.replication.v1.StopJob.key:type_name -> cede.replication.v1.JobKey
+	74,  // 42: cede.replication.v1.StopJob.eval:type_name -> cede.replication.v1.Evaluation
+	74,  // 43: cede.replication.v1.WriteEvals.evals:type_name -> cede.replication.v1.Evaluation
+	71,  // 44: cede.replication.v1.RegisterNodes.nodes:type_name -> cede.replication.v1.Node
+	72,  // 45: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
+	72,  // 46: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
+	11,  // 47: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
+	77,  // 48: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	79,  // 49: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
+	59,  // 50: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
+	82,  // 51: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	88,  // 52: cede.replication.v1.ReportShadow.sums:type_name -> cede.replication.v1.ShadowSums
+	85,  // 53: cede.replication.v1.ChangePolicy.trial:type_name -> cede.replication.v1.TrialPlan
+	90,  // 54: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	91,  // 55: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
+	37,  // 56: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
+	38,  // 57: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
+	74,  // 58: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
+	59,  // 59: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
+	74,  // 60: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
+	30,  // 61: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
+	104, // 62: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	56,  // 63: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
+	59,  // 64: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
+	35,  // 65: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
+	105, // 66: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	106, // 67: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	107, // 68: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	108, // 69: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	109, // 70: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	67,  // 71: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
+	59,  // 72: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
+	110, // 73: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	44,  // 74: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
+	44,  // 75: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
+	42,  // 76: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
+	43,  // 77: cede.replication.v1.Budget.recent:type_name -> cede.replication.v1.EvictionsAt
+	46,  // 78: cede.replication.v1.Batch.jobs:type_name -> cede.replication.v1.JobRef
+	47,  // 79: cede.replication.v1.Batch.plans:type_name -> cede.replication.v1.Plan
+	59,  // 80: cede.replication.v1.Plan.job:type_name -> cede.replication.v1.JobKey
+	48,  // 81: cede.replication.v1.Plan.groups:type_name -> cede.replication.v1.CommitGroup
+	58,  // 82: cede.replication.v1.CommitGroup.place:type_name -> cede.replication.v1.Allocation
+	58,  // 83: cede.replication.v1.CommitGroup.update:type_name -> cede.replication.v1.Allocation
+	54,  // 84: cede.replication.v1.CommitGroup.stop:type_name -> cede.replication.v1.Stop
+	55,  // 85: cede.replication.v1.CommitGroup.evict:type_name -> cede.replication.v1.Eviction
+	56,  // 86: cede.replication.v1.CommitGroup.claims:type_name -> cede.replication.v1.Claim
+	39,  // 87: cede.replication.v1.CommitGroup.assign:type_name -> cede.replication.v1.Assignment
+	40,  // 88: cede.replication.v1.CommitGroup.withdraw:type_name -> cede.replication.v1.Withdrawal
+	49,  // 89: cede.replication.v1.CommitGroup.choices:type_name -> cede.replication.v1.Choice
+	50,  // 90: cede.replication.v1.Choice.selector:type_name -> cede.replication.v1.PolicyCall
+	50,  // 91: cede.replication.v1.Choice.chooser:type_name -> cede.replication.v1.PolicyCall
+	51,  // 92: cede.replication.v1.Choice.ranked:type_name -> cede.replication.v1.RankedOption
+	53,  // 93: cede.replication.v1.Choice.candidates:type_name -> cede.replication.v1.Candidate
+	52,  // 94: cede.replication.v1.RankedOption.outlook:type_name -> cede.replication.v1.Outlook
+	59,  // 95: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
+	57,  // 96: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
+	57,  // 97: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
+	111, // 98: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	62,  // 99: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
+	61,  // 100: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
+	112, // 101: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	66,  // 102: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
+	113, // 103: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	67,  // 104: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
+	68,  // 105: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
+	69,  // 106: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
+	70,  // 107: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
+	70,  // 108: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
+	114, // 109: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	115, // 110: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	65,  // 111: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
+	64,  // 112: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
+	63,  // 113: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
+	116, // 114: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	117, // 115: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	67,  // 116: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
+	67,  // 117: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
+	118, // 118: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	119, // 119: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	120, // 120: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	121, // 121: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	73,  // 122: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
+	122, // 123: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	123, // 124: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	72,  // 125: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
+	124, // 126: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	125, // 127: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	126, // 128: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	127, // 129: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	128, // 130: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	129, // 131: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	130, // 132: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	131, // 133: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	76,  // 134: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	42,  // 135: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
+	81,  // 136: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	132, // 137: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	88,  // 138: cede.replication.v1.PolicyVersion.shadow:type_name -> cede.replication.v1.ShadowSums
+	133, // 139: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	84,  // 140: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	85,  // 141: cede.replication.v1.PolicyTrial.plan:type_name -> cede.replication.v1.TrialPlan
+	87,  // 142: cede.replication.v1.PolicyTrial.blocks:type_name -> cede.replication.v1.TrialBlock
+	87,  // 143: cede.replication.v1.PolicyTrial.current:type_name -> cede.replication.v1.TrialBlock
+	84,  // 144: cede.replication.v1.PolicyTrial.end:type_name -> cede.replication.v1.Trial
+	89,  // 145: cede.replication.v1.TrialBlock.sums:type_name -> cede.replication.v1.PolicySums
+	89,  // 146: cede.replication.v1.ShadowSums.active:type_name -> cede.replication.v1.PolicySums
+	89,  // 147: cede.replication.v1.ShadowSums.shadow:type_name -> cede.replication.v1.PolicySums
+	59,  // 148: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	95,  // 149: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	77,  // 150: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	78,  // 151: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	71,  // 152: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	96,  // 153: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	97,  // 154: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	74,  // 155: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	56,  // 156: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	98,  // 157: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	80,  // 158: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	83,  // 159: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	99,  // 160: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	100, // 161: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	90,  // 162: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	101, // 163: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	102, // 164: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	103, // 165: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	41,  // 166: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	37,  // 167: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	38,  // 168: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	39,  // 169: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	79,  // 170: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	91,  // 171: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
+	86,  // 172: cede.replication.v1.Record.policy_trial:type_name -> cede.replication.v1.PolicyTrial
+	92,  // 173: cede.replication.v1.Record.audit:type_name -> cede.replication.v1.AuditRecord
+	59,  // 174: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	60,  // 175: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	58,  // 176: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	59,  // 177: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	75,  // 178: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	82,  // 179: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	180, // [180:180] is the sub-list for method output_type
+	180, // [180:180] is the sub-list for method input_type
+	180, // [180:180] is the sub-list for extension type_name
+	180, // [180:180] is the sub-list for extension extendee
+	0,   // [0:180] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -10526,7 +10687,7 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[28].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[61].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[77].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[93].OneofWrappers = []any{
+	file_replication_proto_msgTypes[94].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -10551,6 +10712,7 @@ func file_replication_proto_init() {
 		(*Record_Namespace)(nil),
 		(*Record_Signer)(nil),
 		(*Record_PolicyTrial)(nil),
+		(*Record_Audit)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -10558,7 +10720,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   133,
+			NumMessages:   134,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -148,6 +148,13 @@ func (r *Restorer) operatorRecord(d *codec.Decoder, m *pb.Record) error {
 		r.txn.TokenWriter().Upsert(d.Token(c.Token))
 	case *pb.Record_Signer:
 		r.txn.SignerWriter().Upsert(d.Signer(c.Signer))
+	case *pb.Record_Audit:
+		if a := d.AuditRecord(c.Audit); d.Err() == nil {
+			if list := r.txn.AuditRecords(); len(list) > 0 && list[len(list)-1].Index >= a.Index {
+				return fmt.Errorf("audit record of index %d is out of order", a.Index)
+			}
+			r.txn.AuditWriter().Append(a)
+		}
 	case *pb.Record_Applied:
 		a := c.Applied
 		if _, duplicate := r.txn.IdempotencyRecord(a.GetKey()); duplicate {

@@ -184,6 +184,9 @@ func (w *recordWriter) writeOperatorTables(sn *state.Snapshot) {
 	for _, s := range sn.Signers() {
 		w.write(&pb.Record{Record: &pb.Record_Signer{Signer: e.Signer(s)}})
 	}
+	for _, r := range sn.AuditRecords() {
+		w.write(&pb.Record{Record: &pb.Record_Audit{Audit: e.AuditRecord(r)}})
+	}
 	for key, a := range sn.IdempotencyRecords() {
 		w.write(&pb.Record{Record: &pb.Record_Applied{Applied: &pb.AppliedKey{
 			Key: codec.Text(key), Hash: codec.HashBytes(&a.Hash), Index: a.Index, Time: a.Time, Result: a.Result,

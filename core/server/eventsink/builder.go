@@ -24,6 +24,7 @@ func eventsOf(a *replication.Applied) []events.Event {
 	for _, e := range a.Result.Evals {
 		b.eval(e)
 	}
+	b.list = append(b.list, auditEvents(a)...)
 	return b.list
 }
 
@@ -200,4 +201,20 @@ func (b *eventBuilder) disconnectable(kind string, nodes []string) {
 			}
 		}
 	}
+}
+
+// auditEvents returns the event of the audit record that an entry stored.
+func auditEvents(a *replication.Applied) []events.Event {
+	if a.Snap == nil {
+		return nil
+	}
+	list := a.Snap.AuditRecords()
+	if len(list) == 0 || list[len(list)-1].Index != a.Index {
+		return nil
+	}
+	r := list[len(list)-1]
+	return []events.Event{{
+		Index: a.Index, Time: r.Time, Topic: events.Operator, Type: "AuditRecorded", Key: r.Object,
+		Payload: events.AuditPayload{Action: r.Action, Object: r.Object, Detail: r.Detail, Actor: r.Actor, ActorName: r.ActorName},
+	}}
 }

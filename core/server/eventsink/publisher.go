@@ -122,6 +122,7 @@ func (p *Publisher) publishQueue() {
 func (p *Publisher) publish(a *replication.Applied) {
 	if a.Entry == nil {
 		p.stream.Reset(a.Index)
+		p.stream.Publish(auditEvents(a)...)
 		return
 	}
 	if a.Result.Err != nil || a.Result.Replayed {

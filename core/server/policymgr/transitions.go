@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/server/audit"
 )
 
 // roleOf returns the role of a version, as text; "" if it has none.
@@ -82,7 +83,8 @@ func (m *Manager) change(ctx context.Context, c *replication.ChangePolicy) (uint
 	if m.cfg.Store.Snapshot().Meta().Version < actorsFrom {
 		c.Actor = "" // an older release would refuse the entry
 	} else if c.Actor == "" {
-		c.Actor = actorOf(ctx)
+		origin, _ := audit.OriginOf(ctx)
+		c.Actor = origin.Actor
 	}
 	result, err := m.apply(ctx, c)
 	if refusal, ok := errors.AsType[*replication.Refusal](err); ok {

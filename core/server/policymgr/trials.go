@@ -196,17 +196,3 @@ func (s *summaries) of(t *model.PolicyTrial) *trial.Summary {
 	}
 	return held.summary
 }
-
-type actorKey struct{}
-
-// WithActor returns a context in which changes of policies are recorded as those of an
-// actor: the accessor of a token.
-func WithActor(ctx context.Context, accessor string) context.Context {
-	return context.WithValue(ctx, actorKey{}, accessor)
-}
-
-// actorOf returns the actor of a context; "" if it has none.
-func actorOf(ctx context.Context) string {
-	actor, _ := ctx.Value(actorKey{}).(string)
-	return actor
-}

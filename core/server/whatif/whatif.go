@@ -51,6 +51,7 @@ type Examiner struct {
 	clock    clock.Clock
 	slot     chan struct{} // held while an answer is computed
 	queue    chan struct{} // held by each request, until it is answered
+	forecast lastForecast
 }
 
 const (

@@ -24,7 +24,7 @@ which cede job run executes exactly that plan.`,
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(
 		newJobInitCmd(env), newJobValidateCmd(env), newJobPlanCmd(env), newJobRunCmd(env),
-		newJobStatusCmd(env), newJobStopCmd(env), newJobHistoryCmd(env),
+		newJobStatusCmd(env), newJobStopCmd(env), newJobHistoryCmd(env), newJobForecastCmd(env),
 	)
 	return cmd
 }

@@ -17,11 +17,12 @@ gossip keys, data directories of stopped servers, and support bundles.`,
   cede operator snapshot save cluster.snap
   cede operator scheduler set --preempt-service=true
   cede operator broker pause
+  cede operator audit --since 24h
   cede operator doctor /var/lib/cede
   cede operator debug -w bundle.tar.gz`,
 	}
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(newOperatorRaftCmd(env), newOperatorSnapshotCmd(env), newOperatorSchedulerCmd(env), newOperatorBrokerCmd(env),
-		newOperatorDoctorCmd(env), newOperatorKeyringCmd(env), newOperatorDebugCmd(env))
+		newOperatorDoctorCmd(env), newOperatorKeyringCmd(env), newOperatorDebugCmd(env), newOperatorAuditCmd(env))
 	return cmd
 }

@@ -62,6 +62,7 @@ var pairs = []pair{
 	of[model.EvictionCount, pb.EvictionsAt](),
 	of[model.Token, pb.Token](),
 	of[model.Signer, pb.Signer](),
+	of[model.AuditRecord, pb.AuditRecord](),
 
 	of[model.PolicyVersion, pb.PolicyVersion](),
 	of[model.PolicyLimits, pb.PolicyLimits](),
@@ -119,7 +120,7 @@ var renamed = map[string]string{
 }
 
 // inlined lists struct fields whose own fields are fields of the message.
-var inlined = []string{"SchedulerConfig.Gates", "ChangeNodes.Change", "DeleteBudget.Key", "Node.NodeDrain"}
+var inlined = []string{"SchedulerConfig.Gates", "ChangeNodes.Change", "DeleteBudget.Key", "Node.NodeDrain", "AuditRecord.AuditOrigin"}
 
 // omitted lists struct fields that are not written if they are zero. Other struct
 // fields are always written.
