@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// A waiting job has a position; a reason replaces the times that cannot be known.
+// A waiting job has a position; a reason replaces times that cannot be predicted.
 func TestJobForecast_StatesPositionOrReason(t *testing.T) {
 	w := start(t)
 	ctx := t.Context()
@@ -23,7 +23,7 @@ func TestJobForecast_StatesPositionOrReason(t *testing.T) {
 		return f
 	}
 	if f := of("first"); f.Position != 1 || f.QueueLength != 2 || f.Waiting != 1 || f.EvalID == "" || f.Since == 0 || f.First != nil ||
-		f.Running != 1 || f.Ending != 0 || !strings.HasPrefix(f.Reason, "the end of none of the 1 running instances is known") {
+		f.Running != 1 || f.Ending != 0 || !strings.HasPrefix(f.Reason, "the end of none of the 1 running instances can be predicted") {
 		t.Errorf("%+v", f)
 	}
 	if f := of("later"); f.Position != 2 || f.Waiting != 2 {

@@ -52,7 +52,7 @@ func (a *API) forwardToLeader(c *call) bool {
 			p.SetXForwarded()
 			p.Out.Header.Set(headerForwarded, a.cfg.ID)
 			p.Out.Header.Set(headerRequestID, c.id)
-			a.signOrigin(p.Out, host(c.r.RemoteAddr))
+			signOrigin(a.cfg.Server, p.Out, host(c.r.RemoteAddr))
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			started()
@@ -163,8 +163,8 @@ func (a *API) isForwardedBy(c *call, address string) bool {
 
 // originKey returns the key with which servers sign the address of a client, and false if
 // the cluster has none. The state holds it, so that only servers of this cluster have it.
-func (a *API) originKey() (key []byte, ok bool) {
-	meta := a.cfg.Server.Snapshot().Meta()
+func originKey(s States) (key []byte, ok bool) {
+	meta := s.Snapshot().Meta()
 	h := hmac.New(sha256.New, meta.Key[:])
 	_, _ = h.Write([]byte("origins of forwarded requests of " + meta.ClusterID))
 	return h.Sum(nil), meta.Key != [32]byte{}
@@ -182,17 +182,17 @@ func originMAC(key []byte, r *http.Request, address string) string {
 }
 
 // signOrigin adds the address of the client to a request to the leader.
-func (a *API) signOrigin(out *http.Request, address string) {
+func signOrigin(s States, out *http.Request, address string) {
 	out.Header.Del(headerOrigin)
-	if key, ok := a.originKey(); ok {
+	if key, ok := originKey(s); ok {
 		out.Header.Set(headerOrigin, address+" "+originMAC(key, out, address))
 	}
 }
 
-// origin returns the source of the request. The address is that of the connection. If
+// originOf returns the source of a request. The address is that of the connection. If
 // another server forwarded the request, it is the address of the connection there: any
 // client can set the header, so that a signature with the key of the servers is required.
-func (c *call) origin() model.AuditOrigin {
+func originOf(c *call) model.AuditOrigin {
 	o := model.AuditOrigin{Address: host(c.r.RemoteAddr), RequestID: c.id}
 	if c.token != nil {
 		o.Actor, o.ActorName = c.token.Accessor, c.token.Name
@@ -201,7 +201,7 @@ func (c *call) origin() model.AuditOrigin {
 	if !signed {
 		return o
 	}
-	if key, ok := c.api.originKey(); ok && hmac.Equal([]byte(mac), []byte(originMAC(key, c.r, address))) {
+	if key, ok := originKey(c.api.cfg.Server); ok && hmac.Equal([]byte(mac), []byte(originMAC(key, c.r, address))) {
 		o.Address, o.Via = address, c.r.Header.Get(headerForwarded)
 	}
 	return o

@@ -81,7 +81,7 @@ func jobRoutes() []route {
 		{
 			methods: get, pattern: "/v1/job/{id}/forecast", name: "job_forecast", tag: tagJobs, roles: reader, scope: scopeNamespace,
 			doc: "Predicts when the waiting instances of a job start: the server plays its state forward with the policies in force, several times, " +
-				"with durations drawn at random. Nothing else arrives in a play. Reason states why there is no forecast. The answer is up to 5 s old.",
+				"with durations drawn at random. Nothing else arrives in a play. Reason states why a forecast is impossible. The answer is up to 5 s old.",
 			response: client.JobForecast{}, handle: jobForecast,
 		},
 		{

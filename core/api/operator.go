@@ -70,7 +70,7 @@ func operatorRoutes() []route {
 		{
 			methods: get, pattern: "/v1/operator/audit", name: "audit_list", tag: tagOperator, roles: operator,
 			doc: "Lists changes of policies, settings, tokens, namespaces, priority classes and budgets, and restores, newest first: " +
-				"who made them, from where and when. The newest 4,096 are stored.",
+				"with their actor, address and time. The newest 4,096 are stored.",
 			isQuery: true, isPaged: true,
 			params: []param{
 				{"action", "string", "only this action, such as policy.activate, or those of a kind, such as policy"},
@@ -409,8 +409,8 @@ type auditFilter struct {
 	since, until          int64 // Unix nanoseconds; 0: unbounded
 }
 
-// auditFilter returns the filter of the request, or an error that lists all problems.
-func (c *call) auditFilter() (f auditFilter, err error) {
+// newAuditFilter returns the filter of a request, or an error that lists all problems.
+func newAuditFilter(c *call) (f auditFilter, err error) {
 	q := c.r.URL.Query()
 	f.action, f.actor, f.object = q.Get("action"), q.Get("actor"), q.Get("object")
 	var problems []string
@@ -459,7 +459,7 @@ func (f *auditFilter) selects(r *model.AuditRecord) bool {
 
 func listAudit(_ *API, c *call) (any, error) {
 	part, pageErr := c.page()
-	filter, err := c.auditFilter()
+	filter, err := newAuditFilter(c)
 	if err := cmp.Or(pageErr, err); err != nil {
 		return nil, err
 	}

@@ -260,7 +260,7 @@ func (c *call) writeContext() context.Context { return c.writeWithin(c.api.cfg.L
 func (c *call) writeWithin(timeout time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(c.r.Context(), timeout)
 	c.cancels = append(c.cancels, cancel)
-	return audit.WithOrigin(ctx, c.origin())
+	return audit.WithOrigin(ctx, originOf(c))
 }
 
 // host returns the address of a client without its port.

@@ -43,8 +43,8 @@ type Queue struct {
 	Index uint64 // of the state
 	Now   int64  // Unix nanoseconds
 	Draws int    // that were played to their end
-	// Running counts the instances that run, and Ending those with a known distribution of
-	// their end: the job states a duration, or enough runs of its group have ended.
+	// Running counts the instances that run, and Ending those whose end can be
+	// drawn: the job states a duration, or enough runs of its group have ended.
 	Running, Ending int
 	// Exhausted counts the draws that ended before the horizon because they cost too much.
 	Exhausted int
@@ -121,7 +121,7 @@ func Quantile(times []int64, draws int, p float64) (int64, bool) {
 	return times[at], true
 }
 
-// waitingJobs returns the jobs whose evaluations wait, in the order of the queue: by
+// waitingJobs returns the jobs with waiting evaluations, in the order of the queue: by
 // priority, then by arrival.
 func waitingJobs(snap *state.Snapshot) map[model.JobKey]*QueuedJob {
 	evals := map[model.JobKey]*model.Evaluation{}
@@ -129,7 +129,7 @@ func waitingJobs(snap *state.Snapshot) map[model.JobKey]*QueuedJob {
 		if e.Status.Final() || e.Type == model.JobBinding || missing(snap, e) == 0 {
 			continue
 		}
-		// The blocked evaluation of a job knows what is missing.
+		// The blocked evaluation of a job counts the missing instances.
 		if old := evals[e.JobKey()]; old == nil || old.Status != model.EvalBlocked && e.Status == model.EvalBlocked {
 			evals[e.JobKey()] = e
 		}
@@ -198,7 +198,7 @@ func endedRuns(snap *state.Snapshot) *runs {
 }
 
 // total draws the work of an allocation, in nanoseconds, that has done some of it. It
-// returns false if nothing is known about its end.
+// returns false if its end cannot be predicted.
 func (r *runs) total(rng *rand.Rand, a *model.Allocation, done int64) (int64, bool) {
 	const tries = 16
 	if list := r.byGroup[runKey{a.Job.Key(), a.Group.Name}]; len(list) >= minRuns {

@@ -51,7 +51,7 @@ func (q *queueState) ended(jobID string, runs ...time.Duration) {
 	}
 }
 
-// wait adds a job whose instances wait.
+// wait adds a job with waiting instances.
 func (q *queueState) wait(id string, priority int32, count int, cpu int64, duration time.Duration) {
 	job := coretest.Job(id).Type(model.JobBatch).Priority(priority).Count(count).Ask(cpu, 0, 0).With(func(g *model.Group) { g.Duration = int64(duration) }).Obj()
 	if err := q.txn.JobWriter().Upsert(job); err != nil {
@@ -87,7 +87,7 @@ func after(t *testing.T, times []int64, draws int, p float64) time.Duration {
 }
 
 // The first job of the queue starts when the running one ends, and the second one when the
-// first has ended: the stated durations are known up to a quarter.
+// first has ended: the stated durations are accurate to a quarter.
 func TestForecastQueue_FollowsStatedDurations(t *testing.T) {
 	t.Parallel()
 	q := newQueueState(t)
@@ -132,7 +132,7 @@ func TestForecastQueue_LearnsFromEndedRuns(t *testing.T) {
 	}
 }
 
-// A job starts in no draw if nothing that is known to end makes room.
+// A job starts in no draw if no predictable end makes room.
 func TestForecastQueue_HasNoTimeIfNoEndIsKnown(t *testing.T) {
 	t.Parallel()
 	q := newQueueState(t)

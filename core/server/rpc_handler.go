@@ -161,15 +161,14 @@ func (h rpcHandler) Keyring(_ context.Context, verb rpc.KeyVerb, key []byte) ([]
 	return h.s.cfg.Membership.Keyring(verb, key)
 }
 
-// auditedLog returns the log of this server for changes by operators.
-func (s *Server) auditedLog() auditedLog { return auditedLog{s.cfg.Log, s.cfg.Store} }
-
 // An auditedLog adds the audit records to the entries that this
 // server proposes.
 type auditedLog struct {
 	Log
 	store *state.Store
 }
+
+func newAuditedLog(c *Config) auditedLog { return auditedLog{c.Log, c.Store} }
 
 // Apply writes an entry.
 func (l auditedLog) Apply(ctx context.Context, e *replication.Entry) (*replication.Result, error) {

@@ -89,7 +89,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg.withDefaults(), traces: evaltrace.New(cfg.Tracer)}
 	s.logger = s.cfg.Logger
-	s.writer = &logwriter.Writer{ServerID: s.cfg.ID, Log: s.auditedLog(), Store: s.cfg.Store, Clock: s.cfg.Clock, Established: s.establishedTerm, Storage: s.cfg.StorageHealthy}
+	s.writer = &logwriter.Writer{ServerID: s.cfg.ID, Log: newAuditedLog(&s.cfg), Store: s.cfg.Store, Clock: s.cfg.Clock, Established: s.establishedTerm, Storage: s.cfg.StorageHealthy}
 	if err := s.assemble(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
@@ -174,7 +174,7 @@ func (s *Server) newReaper() *evalqueue.Reaper {
 
 func (s *Server) policyConfig() policymgr.Config {
 	c := policymgr.Config{
-		ServerID: s.cfg.ID, Log: forwardingLog{Log: s.auditedLog(), serverID: s.cfg.ID, peers: s.cfg.Peers}, Store: s.cfg.Store,
+		ServerID: s.cfg.ID, Log: forwardingLog{Log: newAuditedLog(&s.cfg), serverID: s.cfg.ID, peers: s.cfg.Peers}, Store: s.cfg.Store,
 		Host: s.cfg.Policies, Modules: s.cfg.Modules, Conditions: s.cfg.Conditions, Clock: s.cfg.Clock, Logger: s.logger, Registry: s.cfg.Registry,
 		History: s.cfg.History, Voters: s.cfg.Voters, CheckLeader: s.writer.CheckLeader,
 	}
@@ -207,7 +207,7 @@ func (s *Server) explainUnchecked(id string) string {
 
 // newKeyPublisher returns the publisher of the key that signs the server's certificates.
 func newKeyPublisher(s *Server) *whatif.Publisher {
-	log := forwardingLog{Log: s.auditedLog(), serverID: s.cfg.ID, peers: s.cfg.Peers}
+	log := forwardingLog{Log: newAuditedLog(&s.cfg), serverID: s.cfg.ID, peers: s.cfg.Peers}
 	return &whatif.Publisher{Examiner: s.Examiner, Store: s.cfg.Store, Apply: log.Apply, CaughtUp: s.CaughtUp, Clock: s.cfg.Clock}
 }
 

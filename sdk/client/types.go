@@ -453,7 +453,7 @@ type JobForecast struct {
 	JobID     string
 	Index     uint64 // of the state that was played
 	Time      int64  // Unix nanoseconds of that
-	// Reason states why there is no forecast; absent: there is one.
+	// Reason states why a forecast is impossible; absent: there is one.
 	Reason      string        `json:",omitempty"`
 	EvalID      string        `json:",omitempty"` // evaluation that waits
 	Position    int           `json:",omitempty"` // in the queue, from 1; absent: the job does not wait
@@ -465,7 +465,7 @@ type JobForecast struct {
 	Draws       int           `json:",omitempty"` // plays with durations drawn at random
 	Horizon     time.Duration `json:",omitempty"` // ns; how far a play looks ahead
 	Running     int           `json:",omitempty"` // instances that run in the cluster
-	Ending      int           `json:",omitempty"` // of those: with a stated duration, or enough earlier runs to know one
+	Ending      int           `json:",omitempty"` // of those: with a stated duration, or enough earlier runs to estimate one
 }
 
 // StartTime is the predicted time of a start. In eight of ten plays it is between Low and

@@ -122,13 +122,13 @@ func (a *applier) storeResult() {
 	})
 }
 
-// storeAudit stores the audit record of the entry, if it has one.
-func (a *applier) storeAudit(txn *state.Txn) {
-	if a.entry.Audit == nil {
+// storeAudit stores the audit record of an entry, if it has one.
+func storeAudit(e *replication.Entry, txn *state.Txn) {
+	if e.Audit == nil {
 		return
 	}
-	r := *a.entry.Audit // observers share the entry
-	r.Index, r.Time = txn.Index(), a.now
+	r := *e.Audit // observers share the entry
+	r.Index, r.Time = txn.Index(), e.Time
 	txn.AuditWriter().Append(&r)
 }
 

@@ -143,7 +143,7 @@ func (f *FSM) ApplyEntry(l *raft.Log) (replication.Applied, error) {
 			*a = *f.begin(e, l.Index)
 			a.result.Err = refusal
 		} else {
-			a.storeAudit(a.txn)
+			storeAudit(e, a.txn)
 		}
 		a.storeResult()
 	}

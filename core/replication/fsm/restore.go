@@ -68,7 +68,7 @@ func (f *FSM) replaceState(a *applier, logIndex uint64) (replication.Applied, er
 	// The audit records are those of this cluster: a restore must not remove the traces of
 	// changes, nor add records that the snapshot claims.
 	txn.AuditWriter().Replace(before.AuditRecords())
-	a.storeAudit(txn)
+	storeAudit(a.entry, txn)
 	snap, err := f.commitRestore(before, txn)
 	if err != nil {
 		return replication.Applied{}, err

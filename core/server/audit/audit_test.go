@@ -110,7 +110,7 @@ func TestDescribe_ComparesWithTheState(t *testing.T) {
 }
 
 // The origin is that of the request. An entry without a request is the server's own, and
-// the verdict of a trial is the trial's, in whatever context it is proposed.
+// the verdict of a trial is the trial's, in any context.
 func TestStamp_SetsTheOrigin(t *testing.T) {
 	t.Parallel()
 	snap := stateAt(replication.Newest, nil)

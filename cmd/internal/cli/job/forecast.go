@@ -52,7 +52,7 @@ func forecastPage(p cmdutil.Page, f *client.JobForecast) {
 		if f.Waiting > 1 {
 			facts = append(facts, "last instance starts", formatStart(f, f.All))
 		}
-		facts = append(facts, "basis", fmt.Sprintf("%d plays; the end of %d of %d running instances is known", f.Draws, f.Ending, f.Running))
+		facts = append(facts, "basis", fmt.Sprintf("%d plays; %d of %d running instances have a predictable end", f.Draws, f.Ending, f.Running))
 	}
 	p.Properties(facts...)
 	if f.Reason != "" {

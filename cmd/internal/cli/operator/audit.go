@@ -16,7 +16,7 @@ func newOperatorAuditCmd(env *cmdutil.Env) *cobra.Command {
 		Use:   "audit",
 		Short: "List changes by operators, newest first",
 		Long: `List changes of policies, scheduler settings, tokens, namespaces, priority classes and
-disruption budgets, and restores of snapshots: who made them, from where and when.
+disruption budgets, and restores of snapshots, with their actor, address and time.
 
 The cluster stores the newest 4,096 changes. A restore of a snapshot retains them. Changes
 that servers make without a request have the actor trial or server.`,
@@ -70,7 +70,7 @@ func showAudit(p cmdutil.Page, list []*client.AuditRecord) {
 	p.Omitted(len(list), len(shown))
 }
 
-// auditActor returns the name of the token with its accessor, as far as they are known.
+// auditActor returns the name of the token with its accessor, as far as the record has them.
 func auditActor(p cmdutil.Page, r *client.AuditRecord) string {
 	switch {
 	case r.Actor == "":
