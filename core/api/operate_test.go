@@ -69,6 +69,7 @@ func TestPolicies_LifecycleFromLoadToUnload(t *testing.T) {
 		t.Errorf("policies %+v", list)
 	}
 	w.checkModuleDownload(one, two)
+	w.checkShortTrial("mine", two.ID)
 	for what, err := range map[string]error{
 		"unknown policy":  second(w.client.Policies().Status(ctx, "nothing", nil)),
 		"unknown version": first(w.client.Policies().Activate(ctx, "mine", "sha256:0000")),
@@ -535,4 +536,35 @@ func TestRateLimit_ExemptsForwardedRequests(t *testing.T) {
 	if got := ask(); got != http.StatusOK {
 		t.Errorf("a server of the pool: %d", got)
 	}
+}
+
+// checkShortTrial starts a trial that is too short for a verdict, and reads its course.
+func (w *fixture) checkShortTrial(name, version string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	if _, _, err := w.client.Policies().TrialCourse(ctx, name, "victims", nil); !client.IsNotFound(err) {
+		w.t.Errorf("course without a trial: %v", err)
+	}
+	request := &client.PolicyTrialRequest{Version: version, For: 15 * time.Minute, Block: time.Minute, StopIf: "worse(victims, candidate, active)"}
+	status, err := w.client.Policies().Trial(ctx, name, request)
+	w.check(err)
+	if t := status.Trial; t.LeastPairs != 8 || t.MostPairs != 7 || !strings.Contains(t.Warning, "at least 8 pairs of blocks, and For contains 7") {
+		w.t.Errorf("a short trial: %+v", t)
+	}
+	course, _, err := w.client.Policies().TrialCourse(ctx, name, "victims", nil)
+	w.check(err)
+	if course.Policy != name || course.Metric != "victims" || course.Trial.Candidate != version || course.Points == nil || course.Blocks == nil {
+		w.t.Errorf("course %+v", course)
+	}
+	if _, _, err := w.client.Policies().TrialCourse(ctx, name, "beauty", nil); err == nil || !strings.Contains(err.Error(), `do not measure "beauty"`) {
+		w.t.Errorf("course of an unknown metric: %v", err)
+	}
+	_, err = w.client.Policies().Rollback(ctx, name) // the candidate may be active in the first block
+	w.check(err)
+	request.For = 16 * time.Minute
+	if status, err = w.client.Policies().Trial(ctx, name, request); err != nil || status.Trial.Warning != "" {
+		w.t.Errorf("a trial of eight pairs: %+v, %v", status.Trial, err)
+	}
+	_, err = w.client.Policies().Rollback(ctx, name)
+	w.check(err)
 }

@@ -65,6 +65,12 @@ func policyRoutes() []route {
 			"holds, or after For. The conditions hold at every number of blocks with a common error rate of 5 %.",
 		request: client.PolicyTrialRequest{}, response: client.PolicyStatus{}, handle: withBody(startTrial),
 	})
+	routes = append(routes, route{
+		methods: get, pattern: "/v1/policy/{name}/trial", name: "policy_trial_course", tag: tagPolicies, roles: reader,
+		doc:      "Returns the trial with blocks of a policy, in progress or the last one, with the blocks and the confidence sequence of one metric.",
+		params:   []param{{"metric", "string", "victims, wastedWork.cpu, wastedWork.memory, budgetViolations, queueDelay.mean or placed; default: victims"}},
+		response: client.PolicyTrialCourse{}, handle: trialCourse,
+	})
 	for _, verb := range slices.Sorted(maps.Keys(policyVerbs)) {
 		v := policyVerbs[verb]
 		routes = append(routes, route{
@@ -150,6 +156,34 @@ func startTrial(a *API, c *call, req *client.PolicyTrialRequest) (any, error) {
 		return nil, err
 	}
 	return changedPolicy(ctx, a, c, name, index)
+}
+
+func trialCourse(a *API, c *call) (any, error) {
+	c.setStateHeaders(a.cfg.Server.Snapshot())
+	metric := cmp.Or(c.r.URL.Query().Get("metric"), trial.Names()[0])
+	s, course, err := a.cfg.Server.TrialCourse(c.r.Context(), c.r.PathValue("name"), metric)
+	if err != nil {
+		return nil, err
+	}
+	out := &client.PolicyTrialCourse{Policy: s.Name, Trial: *comparisonOf(s.Trial, s.Summary), Metric: metric, Points: []client.PolicyTrialPoint{}, Blocks: []client.PolicyTrialBlock{}}
+	for i, value := range course.Blocks {
+		b := &s.Trial.Blocks[i]
+		out.Blocks = append(out.Blocks, client.PolicyTrialBlock{Start: b.Start, Candidate: b.Candidate, Value: value})
+	}
+	for _, p := range course.Points {
+		point := client.PolicyTrialPoint{Time: p.End, Pairs: p.Pairs, Difference: p.Mean}
+		point.Low, point.High = bounded(p.Interval)
+		out.Points = append(out.Points, point)
+	}
+	return out, nil
+}
+
+// bounded returns the ends of an interval, or nil if the pairs are too few.
+func bounded(i trial.Interval) (low, high *float64) {
+	if math.IsInf(i.Low, 0) || math.IsInf(i.High, 0) {
+		return nil, nil
+	}
+	return &i.Low, &i.High
 }
 
 // changedPolicy returns a policy after a change at an index.
@@ -407,15 +441,17 @@ func comparisonOf(t *model.PolicyTrial, s *trial.Summary) *client.PolicyComparis
 	out := &client.PolicyComparison{
 		Baseline: t.Baseline, Candidate: t.Candidate, Start: t.Start, Until: t.Until, Block: time.Duration(t.Plan.Block), Washout: time.Duration(t.Plan.Washout),
 		StopIf: t.Plan.StopIf, PromoteIf: t.Plan.PromoteIf, Actor: t.Actor, Blocks: len(t.Blocks), End: trialEndOf(&t.End), Measures: []client.PolicyMeasure{},
+		LeastPairs: trial.LeastPairs(int(t.Plan.Measures)), MostPairs: int((t.Until - t.Start) / (2 * t.Plan.Block)),
+	}
+	if out.MostPairs < out.LeastPairs {
+		out.Warning = fmt.Sprintf("no verdict is possible: the conditions require at least %d pairs of blocks, and For contains %d", out.LeastPairs, out.MostPairs)
 	}
 	if t.Running() {
 		out.BlockEnd = t.BlockEnd()
 	}
 	for _, m := range s.Measures {
 		measure := client.PolicyMeasure{Name: m.Name, Baseline: m.Baseline, Candidate: m.Candidate, Difference: m.Difference.Mean}
-		if low, high := m.Difference.Low, m.Difference.High; !math.IsInf(low, 0) && !math.IsInf(high, 0) {
-			measure.Low, measure.High = &low, &high
-		}
+		measure.Low, measure.High = bounded(m.Difference)
 		out.Measures = append(out.Measures, measure)
 	}
 	return out

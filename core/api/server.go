@@ -25,6 +25,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/policymgr"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/core/trial"
 	"github.com/cede-scheduler/cede/core/worker"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -145,6 +146,7 @@ type Policies interface {
 	ActivatePolicy(ctx context.Context, name, version string) (index uint64, err error)
 	TryPolicy(ctx context.Context, name, version string, trial time.Duration) (index uint64, err error)
 	StartTrial(ctx context.Context, name, version string, r policymgr.TrialRequest) (index uint64, err error)
+	TrialCourse(ctx context.Context, name, measure string) (*policymgr.Status, *trial.Course, error)
 	RollbackPolicy(ctx context.Context, name string) (index uint64, err error)
 	UnloadPolicy(ctx context.Context, name, version string) (index uint64, err error)
 	ResetPolicy(ctx context.Context, name, version string) (index uint64, err error)

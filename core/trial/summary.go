@@ -63,24 +63,15 @@ func (s *Summary) Measure(name string) *Measure {
 // Summarize returns the measures of a trial. Its cost is proportional to the number of
 // blocks: some milliseconds for a hundred.
 func Summarize(t *model.PolicyTrial) *Summary {
-	// The control is the load that arrived in a block, which the versions do not affect.
-	alpha := ErrorRate / float64(max(1, t.Plan.Measures))
 	s := &Summary{Pairs: len(t.Blocks) / 2}
 	for _, m := range measures {
 		out := Measure{Name: m.name}
-		var differences, controls []float64
 		for pair := range s.Pairs {
-			baseline, candidate := &t.Blocks[2*pair], &t.Blocks[2*pair+1]
-			if baseline.Candidate {
-				baseline, candidate = candidate, baseline
-			}
-			b, c := m.value(&baseline.Sums), m.value(&candidate.Sums)
-			out.Baseline += b / float64(s.Pairs)
-			out.Candidate += c / float64(s.Pairs)
-			differences = append(differences, c-b)
-			controls = append(controls, float64(candidate.Sums.Arrived-baseline.Sums.Arrived))
+			baseline, candidate := pairOf(t, pair)
+			out.Baseline += m.value(baseline) / float64(s.Pairs)
+			out.Candidate += m.value(candidate) / float64(s.Pairs)
 		}
-		out.Difference = Estimate(Adjusted(differences, controls), alpha)
+		out.Difference = Estimate(m.adjusted(t), rate(int(t.Plan.Measures)))
 		s.Measures = append(s.Measures, out)
 	}
 	return s

@@ -115,6 +115,16 @@ func (p Policies) Trial(ctx context.Context, name string, r *PolicyTrialRequest)
 	return out, p.c.write(ctx, http.MethodPut, nil, false, r, out, "policy", name, "trial")
 }
 
+// TrialCourse returns the trial of a policy with the history of a metric, such as victims.
+func (p Policies) TrialCourse(ctx context.Context, name, metric string, q *QueryOptions) (*PolicyTrialCourse, *QueryMeta, error) {
+	r := p.c.call(http.MethodGet, "policy", name, "trial")
+	q.apply(r)
+	r.query.Set("metric", metric)
+	out := &PolicyTrialCourse{}
+	meta, err := r.do(ctx, out)
+	return out, meta, err
+}
+
 // Reset allows the activation of a version that was disabled because of its faults;
 // "" means every version of the policy.
 func (p Policies) Reset(ctx context.Context, name, version string) (*PolicyStatus, error) {

@@ -52,6 +52,7 @@ type PolicyStub struct {
 	LastTrial   *PolicyTrial      `json:",omitempty"` // the most recent completed trial; absent: there is none
 	Versions    int               // number of loaded versions
 	ModifyIndex uint64
+	Trial       *PolicyComparison `json:",omitempty"` // with blocks, in progress or the last one; absent: there was none
 }
 
 // PolicyTrial is the result of an activation for a limited time.
@@ -90,6 +91,36 @@ type PolicyComparison struct {
 	BlockEnd  int64         `json:",omitempty"` // Unix nanoseconds; absent: the trial has ended
 	Measures  []PolicyMeasure
 	End       *PolicyTrial `json:",omitempty"` // absent: it is in progress
+
+	LeastPairs int    // of blocks, before which no verdict is possible
+	MostPairs  int    // of blocks that For contains
+	Warning    string `json:",omitempty"` // why the trial cannot reach a verdict
+}
+
+// PolicyTrialCourse is a trial with blocks, with the history of one metric.
+type PolicyTrialCourse struct {
+	Policy string
+	Trial  PolicyComparison
+	Metric string
+	Points []PolicyTrialPoint // at most 40, the newest last
+	Blocks []PolicyTrialBlock // complete blocks, the oldest first
+}
+
+// PolicyTrialPoint is the confidence interval of a metric after a number of pairs. The
+// intervals of all points hold at once.
+type PolicyTrialPoint struct {
+	Time       int64    // Unix nanoseconds, end of the last block of the pairs
+	Pairs      int      // of blocks
+	Difference float64  // mean of candidate minus baseline
+	Low        *float64 `json:",omitempty"` // absent: too few blocks
+	High       *float64 `json:",omitempty"`
+}
+
+// PolicyTrialBlock is a complete block of a trial.
+type PolicyTrialBlock struct {
+	Start     int64 // Unix nanoseconds
+	Candidate bool  // the candidate decided
+	Value     float64
 }
 
 // PolicyShadowSums are the sums of a shadow run over all servers. Servers report every ten
@@ -129,7 +160,6 @@ type PolicyStatus struct {
 	Refused   map[string]string `json:",omitempty"` // version ID to the reason why this server could not open it
 	ShadowRun *PolicyShadowRun  `json:",omitempty"` // absent: there is none
 	Sums      *PolicyShadowSums `json:",omitempty"` // of the shadow run over all servers; absent: nothing was compared
-	Trial     *PolicyComparison `json:",omitempty"` // with blocks, in progress or the last one; absent: there was none
 	Decisions []*PolicyDecision `json:",omitempty"` // of this server, newest first
 	Lost      int64             `json:",omitempty"` // records that were not written, over all policies
 }

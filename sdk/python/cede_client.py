@@ -570,6 +570,10 @@ class Client:
         """Runs a version in shadow: it receives live decisions, but its results are not applied. Without Version, the shadow run ends."""
         return self._json("PUT", f"/v1/policy/{_quote(name)}/shadow", headers={"Idempotency-Key": idempotency_key}, body=body)
 
+    def policy_trial_course(self, name: str, *, metric: str | None = None) -> PolicyTrialCourse:
+        """Returns the trial with blocks of a policy, in progress or the last one, with the blocks and the confidence sequence of one metric."""
+        return self._json("GET", f"/v1/policy/{_quote(name)}/trial", query={"metric": metric})
+
     def policy_trial(self, name: str, body: PolicyTrialRequest, *, idempotency_key: str | None = None) -> PolicyStatus:
         """Compares a version with the active one: both decide in alternate blocks of time, in random order. The trial ends when StopIf or PromoteIf holds, or after For. The conditions hold at every number of blocks with a common error rate of 5 %."""
         return self._json("PUT", f"/v1/policy/{_quote(name)}/trial", headers={"Idempotency-Key": idempotency_key}, body=body)
@@ -2365,11 +2369,14 @@ PolicyComparison = TypedDict(
         "Blocks": "int",
         "Candidate": "str",
         "End": "PolicyTrial",
+        "LeastPairs": "int",
         "Measures": "list[PolicyMeasure]",
+        "MostPairs": "int",
         "PromoteIf": "str",
         "Start": "int",
         "StopIf": "str",
         "Until": "int",
+        "Warning": "str",
         "Washout": "int",
     },
     total=False,
@@ -2532,6 +2539,7 @@ PolicyStub = TypedDict(
         "Name": "str",
         "Previous": "str",
         "Shadow": "str",
+        "Trial": "PolicyComparison",
         "Tripped": "dict[str, str]",
         "Until": "int",
         "Versions": "int",
@@ -2565,6 +2573,43 @@ PolicyTrial = TypedDict(
     total=False,
 )
 PolicyTrial.__doc__ = "PolicyTrial is the result of an activation for a limited time."
+
+PolicyTrialBlock = TypedDict(
+    "PolicyTrialBlock",
+    {
+        "Candidate": "bool",
+        "Start": "int",
+        "Value": "float",
+    },
+    total=False,
+)
+PolicyTrialBlock.__doc__ = "PolicyTrialBlock is a complete block of a trial."
+
+PolicyTrialCourse = TypedDict(
+    "PolicyTrialCourse",
+    {
+        "Blocks": "list[PolicyTrialBlock]",
+        "Metric": "str",
+        "Points": "list[PolicyTrialPoint]",
+        "Policy": "str",
+        "Trial": "PolicyComparison",
+    },
+    total=False,
+)
+PolicyTrialCourse.__doc__ = "PolicyTrialCourse is a trial with blocks, with the history of one metric."
+
+PolicyTrialPoint = TypedDict(
+    "PolicyTrialPoint",
+    {
+        "Difference": "float",
+        "High": "float",
+        "Low": "float",
+        "Pairs": "int",
+        "Time": "int",
+    },
+    total=False,
+)
+PolicyTrialPoint.__doc__ = "PolicyTrialPoint is the confidence interval of a metric after a number of pairs. The intervals of all points hold at once."
 
 PolicyTrialRequest = TypedDict(
     "PolicyTrialRequest",

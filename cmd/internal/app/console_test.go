@@ -53,6 +53,7 @@ func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
 			})
 		}
 	}
+	loadTwoVersions(t, s.c)
 	secret := filepath.Join(t.TempDir(), "bootstrap.token")
 	secure := start(t, load(t, config.Sources{Dev: true, Flags: loopback(map[string]string{"server.heartbeat.ttl": "1h", "client.enabled": "false", "acl.enabled": "true", "acl.bootstrap_file": secret})}))
 	text, err := os.ReadFile(secret)
@@ -76,5 +77,22 @@ func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
 	t.Logf("%s", out)
 	if err != nil || strings.Contains(string(out), "not ok") {
 		t.Errorf("stories: %v", err)
+	}
+}
+
+// loadTwoVersions loads two versions of the policy thrifty, and activates the first one.
+func loadTwoVersions(t *testing.T, c *client.Client) {
+	t.Helper()
+	for _, bands := range []string{"10", "20"} {
+		v, err := c.Policies().Load(t.Context(), &client.PolicyLoad{Name: "thrifty", Builtin: "least-waste", Config: []byte(`{"bands":` + bands + `}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bands == "20" {
+			return
+		}
+		if _, err := c.Policies().Activate(t.Context(), "thrifty", v.ID); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -58,17 +58,18 @@ func (p *Policies) StartTrial(ctx context.Context, name, version string, r Trial
 	})
 }
 
-// trials evaluates trials with blocks. plan and summaries are safe for concurrent use;
+// trials evaluates trials with blocks. plan, summaries and courses are safe for concurrent use;
 // next is called by Manager.Run only.
 type trials struct {
 	conditions Conditions // nil: they never hold
 	logger     *slog.Logger
 	summaries  summaries
+	courses    courses
 	evaluated  map[string]evaluatedTrial // by policy
 }
 
 func newTrials(c Conditions, logger *slog.Logger) *trials {
-	return &trials{c, logger, summaries{byName: map[string]summaryOf{}}, map[string]evaluatedTrial{}}
+	return &trials{c, logger, summaries{byName: map[string]summaryOf{}}, courses{byMeasure: map[courseKey]courseOf{}}, map[string]evaluatedTrial{}}
 }
 
 // plan returns the plan of a trial that starts now, in Unix nanoseconds. It returns an
@@ -195,4 +196,70 @@ func (s *summaries) of(t *model.PolicyTrial) *trial.Summary {
 		s.byName[t.Name] = held
 	}
 	return held.summary
+}
+
+// maxPoints bounds the points of a course: each costs as much as a verdict.
+const maxPoints = 40
+
+// courses holds the courses of measures that were requested. One is computed at a time,
+// however many callers request it.
+type courses struct {
+	mu        sync.Mutex
+	byMeasure map[courseKey]courseOf
+}
+
+type courseKey struct{ policy, measure string }
+
+type courseOf struct {
+	blocks evaluatedTrial
+	course *trial.Course
+}
+
+// of returns the course of a measure, or nil if there is no such measure. It is shared and
+// read-only.
+func (s *courses) of(t *model.PolicyTrial, measure string) *trial.Course {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key, blocks := courseKey{t.Name, measure}, evaluatedTrial{t.Start, len(t.Blocks)}
+	held, ok := s.byMeasure[key]
+	if !ok || held.blocks != blocks {
+		course := trial.CourseOf(t, measure, maxPoints)
+		if course == nil {
+			return nil
+		}
+		held = courseOf{blocks, course}
+		s.byMeasure[key] = held
+	}
+	return held.course
+}
+
+// TrialCourse returns the trial with blocks of a policy, in progress or the last one, with
+// its summary and the history of a measure.
+func (p *Policies) TrialCourse(ctx context.Context, name, measure string) (*Status, *trial.Course, error) {
+	status, err := p.PolicyStatus(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if status.Trial == nil {
+		return nil, nil, apierror.New(apierror.CodeNotFound, "policy %q had no trial with blocks", name).WithHint("start one: PUT /v1/policy/%s/trial", name)
+	}
+	course := p.m.trials.courses.of(status.Trial, measure)
+	if course == nil {
+		return nil, nil, apierror.New(apierror.CodeInvalid, "trials do not measure %q", measure).WithHint("the metrics are %s", strings.Join(trial.Names(), ", "))
+	}
+	return status, course, nil
+}
+
+type actorKey struct{}
+
+// WithActor returns a context in which changes of policies are recorded as those of an
+// actor: the accessor of a token.
+func WithActor(ctx context.Context, accessor string) context.Context {
+	return context.WithValue(ctx, actorKey{}, accessor)
+}
+
+// actorOf returns the actor of a context; "" if it has none.
+func actorOf(ctx context.Context) string {
+	actor, _ := ctx.Value(actorKey{}).(string)
+	return actor
 }

@@ -30,7 +30,8 @@ force, --promote-if activates the candidate. If both hold, --stop-if prevails. W
 a verdict, the active version stays when the time has passed. Conditions are evaluated
 after every pair of blocks. With equal versions, the probability that the trial ever
 finds one worse or better is at most 5 %, however often that is. No verdict is possible
-before eight pairs of blocks are complete.
+before eight pairs of blocks are complete, or nine if the conditions read three metrics.
+If --for contains fewer, a warning is printed.
 
 A condition has the form of cede help fail-if. The policies are active and candidate;
 the metrics are victims, wastedWork.cpu, wastedWork.memory, budgetViolations,
@@ -60,6 +61,9 @@ cede policy status N shows the measures. cede policy rollback N ends the trial.`
 			return cmdutil.Document{}, ofPolicy(err)
 		}
 		t := st.Trial
+		if t.Warning != "" {
+			env.Warn(t.Warning + "; lengthen --for or shorten --block, and start it again")
+		}
 		return changed(st, t.Candidate, fmt.Sprintf("%s and %s alternate in blocks of %v until %s; cede policy status %s shows the measures",
 			policyflags.VersionName(st.Name, t.Candidate), model.ShortVersion(t.Baseline), t.Block, when(t.Until), st.Name)), nil
 	})
@@ -79,6 +83,9 @@ func (s policyStatus) trial(p cmdutil.Page) {
 		}
 		p.Printf("  %s in blocks of %v, %s\n", cmdutil.Count(c.Blocks/2, "pair", "pairs"), c.Block, state)
 		s.conditions(p)
+		if c.Warning != "" && c.End == nil {
+			p.Printf("  %s\n", c.Warning)
+		}
 	}
 	t := &term.Table{Columns: []term.Column{
 		{Title: "PER BLOCK"}, {Title: "ACTIVE", Right: true}, {Title: "CANDIDATE", Right: true}, {Title: "DIFFERENCE", Right: true}, {Title: "INTERVAL"},

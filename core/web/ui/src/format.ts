@@ -35,6 +35,11 @@ export function amount(resource: string, value: number): string {
   return `${number(value / size)}${unit ? " " + unit : ""}`;
 }
 
+/** Formats a number with its noun, such as "1 pair". */
+export function count(n: number, one: string, many: string): string {
+  return `${number(n)} ${n === 1 ? one : many}`;
+}
+
 /** Formats a number with at most two decimals. */
 export function number(n: number): string {
   return n.toLocaleString("en", { maximumFractionDigits: 2 });

@@ -11,6 +11,7 @@ import { NodePage, Nodes } from "./pages/nodes";
 import { Overview } from "./pages/overview";
 import { Policies, PolicyPage } from "./pages/policies";
 import { Queue } from "./pages/queue";
+import { TrialPage, Trials } from "./pages/trials";
 import { Servers } from "./pages/servers";
 import { href, useLocation, type Location } from "./router";
 import { store, useStore } from "./store";
@@ -26,6 +27,7 @@ const pages: [string, string, () => JSX.Element][] = [
   ["clusters", "Clusters", () => <Clusters />],
   ["namespaces", "Namespaces", () => <Namespaces />],
   ["policies", "Policies", () => <Policies />],
+  ["trials", "Trials", () => <Trials />],
   ["servers", "Servers", () => <Servers />],
 ];
 
@@ -34,6 +36,7 @@ function content({ page, id }: Location): JSX.Element {
   if (page === "evictions" && id[0]) return <EvictionPage key={id[0]} id={id[0]} />;
   if (page === "jobs" && id[0] && id[1]) return <JobPage key={id.join("\n")} namespace={id[0]} id={id[1]} />;
   if (page === "policies" && id[0]) return <PolicyPage key={id[0]} name={id[0]} />;
+  if (page === "trials" && id[0]) return <TrialPage key={id[0]} name={id[0]} />;
   const found = pages.find(([name]) => name === page);
   return found && id.length === 0 ? found[2]() : <Unknown />;
 }

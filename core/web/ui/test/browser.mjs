@@ -38,6 +38,12 @@ async function shows(page, ...texts) {
   for (const text of texts) await page.locator("main").getByText(text).first().waitFor();
 }
 
+/** Checks that the page is not wider than its window. */
+async function narrow(page) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  check(wide <= 0, `the page is ${wide} pixels wider than the window`);
+}
+
 async function accessible(page) {
   // The policy of the page refuses inline scripts; evaluate is not subject to it.
   await page.evaluate(axe);
@@ -83,8 +89,7 @@ await story("overview", "/ui/", (page) => shows(page, "Nodes ready", "Evaluation
 await story("overview dark", "/ui/", (page) => shows(page, "Nodes ready"), { colorScheme: "dark" });
 await story("overview narrow", "/ui/", async (page) => {
   await shows(page, "Nodes ready");
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-  check(wide <= 0, `the page is ${wide} pixels wider than the window`);
+  await narrow(page);
 }, { viewport: { width: 360, height: 720 } });
 await story("nodes", "/ui/nodes", async (page) => {
   await shows(page, "node-1", "node-2");
@@ -127,6 +132,55 @@ await story("clusters", "/ui/clusters", (page) => shows(page, "No binding is reg
 await story("namespaces", "/ui/namespaces", (page) => shows(page, "default", "Share of cpu"));
 await story("policies", "/ui/policies", (page) => shows(page, "least-waste", "built in"));
 await story("policy", "/ui/policies/default", (page) => shows(page, "Policy default", "Versions"));
+await story("trials", "/ui/trials", async (page) => {
+  await shows(page, "No policy had a trial with blocks.");
+  await page.getByLabel("For at most, in hours").fill("0.5");
+  await page.getByLabel("Length of a block, in minutes").fill("3");
+  await shows(page, "This time contains 5 pairs of blocks. No verdict is possible with fewer than 8.");
+  await page.getByRole("button", { name: "Start the trial" }).press("Enter");
+  await shows(page, "The trial has started", "No verdict is possible: the conditions require at least 9 pairs of blocks, and For contains 5");
+  await page.getByRole("link", { name: "thrifty", exact: true }).click();
+  await page.getByRole("heading", { name: "Trial of thrifty" }).waitFor();
+  await shows(page, "none yet: 0 of at least 9 pairs of blocks", "The candidate is promoted as soon as", "better('wastedWork.cpu', candidate, active)");
+  await page.getByRole("button", { name: "Stop the trial" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Stop the trial" }).click();
+  await shows(page, "rolled back: the candidate was not promoted");
+});
+
+// A trial of 72 pairs, whose course comes from the test: its blocks would take three days.
+const course = (metric) => {
+  const start = Date.UTC(2026, 4, 1) * 1e6;
+  const block = 1800e9;
+  const points = Array.from({ length: 36 }, (_, i) => {
+    const n = 2 * i + 2;
+    const mean = -0.8 - 3 / n;
+    return { Time: start + 2 * n * block, Pairs: n, Difference: mean, ...(n < 9 ? {} : { Low: mean - 9 / Math.sqrt(n), High: mean + 5 / Math.sqrt(n) - 0.1 }) };
+  });
+  const measure = (Name, Difference, Low, High) => ({ Name, Baseline: 12, Candidate: 12 + Difference, Difference, Low, High });
+  return {
+    Policy: "thrifty", Metric: metric, Points: points,
+    Blocks: Array.from({ length: 145 }, (_, i) => ({ Start: start + i * block, Candidate: (i * 7) % 4 < 2, Value: 12 - ((i * 5) % 3) })),
+    Trial: {
+      Baseline: "sha256:" + "1".repeat(64), Candidate: "sha256:" + "2".repeat(64), Start: start, Until: start + 200 * block, Block: block, Washout: 300e9, Blocks: 145,
+      BlockEnd: start + 146 * block, StopIf: "worse(victims, candidate, active)", PromoteIf: "better('wastedWork.cpu', candidate, active)", Actor: "alice", LeastPairs: 8, MostPairs: 100,
+      Measures: [measure("victims", -0.84, -1.9, -0.31), measure("wastedWork.cpu", 410, -100, 900), measure("placed", 3, 1, 5), measure("queueDelay.mean", 2, 0.5, 3.5)],
+    },
+  };
+};
+await story("trial", "/ui/servers", async (page) => {
+  await page.route("**/v1/policy/thrifty/trial?*", (route) => route.fulfill({ json: course(new URL(route.request().url()).searchParams.get("metric")) }));
+  await page.goto(url + "/ui/trials/thrifty");
+  await shows(page, "none yet: no condition holds", "victims, candidate minus active: -0.84 after 72 pairs of blocks", "An interval without 0 is a verdict.");
+  const readings = { victims: "the candidate is better", "wastedWork.cpu": "no difference is shown", placed: "the candidate is better", "queueDelay.mean": "the candidate is worse" };
+  for (const [metric, reading] of Object.entries(readings)) await page.getByRole("row", { name: metric }).getByText(reading).waitFor();
+  await page.getByLabel("Metric of the confidence sequence").selectOption("queueDelay.mean");
+  await shows(page, "Complete blocks: queueDelay.mean");
+  check((await page.locator(".chart canvas").count()) === 1, "there is no chart");
+});
+await story("trial narrow and dark", "/ui/trials/thrifty", async (page) => {
+  await shows(page, "rolled back");
+  await narrow(page);
+}, { viewport: { width: 360, height: 720 }, colorScheme: "dark" });
 await story("servers", "/ui/servers", (page) => shows(page, "leader", "May fail"));
 await story("unknown page", "/ui/nowhere", (page) => shows(page, "Unknown page"));
 

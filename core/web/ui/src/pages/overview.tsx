@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { get, list, type Evaluation, type PolicyStub, type SchedulerConfigurationResponse } from "../api";
 import { Chart } from "../chart";
 import { Bands } from "../colors";
-import { amount, duration, number, percent } from "../format";
+import { amount, count, duration, number, percent } from "../format";
 import { priorities } from "../nodemap";
 import { Failure, Figure, JobLink, Link, Share, useTitle } from "../parts";
 import { href } from "../router";
@@ -54,7 +54,7 @@ export function Overview(): JSX.Element {
         <h2>Evictions per minute, by the job they were for</h2>
         <Chart
           times={causes.times} series={causes.series}
-          description={`${causes.total} ${causes.total === 1 ? "eviction" : "evictions"} in the last ${minutes} minutes${causes.series.length ? ": " + causes.series.map((c) => `${c.values.reduce((a, b) => a + b, 0)} ${c.label}`).join(", ") : ""}.`}
+          description={`${count(causes.total, "eviction", "evictions")} in the last ${minutes} minutes${causes.series.length ? ": " + causes.series.map((c) => `${c.values.reduce((a, b) => a + b, 0)} ${c.label}`).join(", ") : ""}.`}
         />
       </section>
       <Failure error={waiting.error} />
@@ -124,6 +124,6 @@ function perMinute(evictions: Eviction[]) {
   const sum = (values: number[]) => values.reduce((a, b) => a + b, 0);
   const jobs = [...by].sort((a, b) => sum(b[1]) - sum(a[1]));
   const others = jobs.splice(colors.length - 1);
-  if (others.length > 0) jobs.push([`for ${others.length} other jobs`, times.map((_, i) => others.reduce((n, [, values]) => n + values[i]!, 0))]);
+  if (others.length > 0) jobs.push([`for ${count(others.length, "other job", "other jobs")}`, times.map((_, i) => others.reduce((n, [, values]) => n + values[i]!, 0))]);
   return { times, total, series: jobs.map(([label, values], i) => ({ label, values, color: colors[i]! })) };
 }

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { get, path, type PolicyStatus, type PolicyStub } from "../api";
-import { duration, number, percent, time } from "../format";
+import { count, duration, number, percent, time } from "../format";
 import { Action, Figure, JobLink, Link, short, shortVersion, Show, useTitle, write } from "../parts";
 import { href } from "../router";
 import { useLoaded, useStore } from "../store";
@@ -46,8 +46,9 @@ export function PolicyPage({ name }: { name: string }): JSX.Element {
               <Figure name="Active"><code>{shortVersion(p.Active ?? "") || "none"}</code></Figure>
               <Figure name="In shadow"><code>{shortVersion(p.Shadow ?? "") || "none"}</code></Figure>
               {p.Until ? <Figure name="Trial ends">{time(p.Until)}</Figure> : null}
+              {p.Trial ? <Figure name="Trial with blocks"><Link to={href("trials", name)}>{p.Trial.End ? p.Trial.End.Ended : "in progress"}</Link></Figure> : null}
               {p.LastTrial ? <Figure name="Last trial" note={time(p.LastTrial.Time)}>{p.LastTrial.Ended}</Figure> : null}
-              {p.Here ? <Figure name="Calls on this server" note={`${p.Here.Faults} faults, ${p.Here.Fallbacks} fallbacks`}>{number(p.Here.Calls)}</Figure> : null}
+              {p.Here ? <Figure name="Calls on this server" note={`${count(p.Here.Faults, "fault", "faults")}, ${count(p.Here.Fallbacks, "fallback", "fallbacks")}`}>{number(p.Here.Calls)}</Figure> : null}
             </dl>
             {s.may("policy") && p.Previous && (
               <div class="bar">
@@ -122,5 +123,5 @@ const millis = (ns: number) => (ns < 1e9 ? `${number(ns / 1e6)} ms` : duration(n
 function checks(by: Record<string, { OK: boolean; Error?: string }> | undefined): string {
   const list = Object.entries(by ?? {});
   const failed = list.filter(([, c]) => !c.OK).map(([server, c]) => `${server}: ${c.Error}`);
-  return failed.join("; ") || `passed on ${list.length} servers`;
+  return failed.join("; ") || `passed on ${count(list.length, "server", "servers")}`;
 }
