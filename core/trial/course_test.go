@@ -6,7 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 )
 
-// planned returns a trial whose candidate evicts one victim more in each block, in the order
+// planned returns a trial in which the candidate evicts one victim more per block, in the order
 // of its seed.
 func planned(blocks int) *model.PolicyTrial {
 	t := &model.PolicyTrial{Plan: model.TrialPlan{Block: 60, Seed: 7, Measures: 1}, Start: 1000}
