@@ -18,6 +18,8 @@ type Reporter struct {
 	state   func() client.KubernetesController
 	version func() string
 	log     *slog.Logger
+	// reported is the state in the last report that a server accepted. Only report uses it.
+	reported client.KubernetesController
 
 	mu      sync.Mutex
 	waiting []*client.KubernetesDecision // oldest first, at most maxWaitingDecisions
@@ -31,8 +33,8 @@ func NewReporter(servers *client.Client, state func() client.KubernetesControlle
 }
 
 const (
-	reportInterval      = time.Second // between two reports of decisions
-	stateInterval       = 10          // reports of the state, in intervals without decisions
+	reportInterval      = time.Second // between two reports of decisions, or of changes of the state
+	stateInterval       = 10          // reports of the state, in intervals without decisions or changes
 	maxWaitingDecisions = 4096
 	maxReported         = 256 // decisions in one report; fewer if its size exceeds the limit of a server
 )
@@ -82,7 +84,7 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// report sends the waiting decisions, if there are any or if always is set. If the server
+// report sends the waiting decisions, if there are any, if the state has changed, or if always is set. If the server
 // refuses a report because of its size, the next one has half as many decisions. A decision
 // that is too large alone is dropped, because it would block all later ones.
 func (r *Reporter) report(ctx context.Context, always bool) error {
@@ -92,10 +94,11 @@ func (r *Reporter) report(ctx context.Context, always bool) error {
 		sent := slices.Clone(r.waiting[:min(len(r.waiting), batch)])
 		lost := r.lost
 		r.mu.Unlock()
-		if len(sent) == 0 && !always {
+		state := r.state()
+		if len(sent) == 0 && !always && !r.hasChanged(&state) {
 			return nil
 		}
-		full := &client.KubernetesReport{KubernetesController: r.state(), Decisions: sent}
+		full := &client.KubernetesReport{KubernetesController: state, Decisions: sent}
 		full.Lost = lost
 		err := r.servers.Report(ctx, full)
 		switch tooLarge := client.HasCode(err, client.CodeTooLarge); {
@@ -108,6 +111,7 @@ func (r *Reporter) report(ctx context.Context, always bool) error {
 		case err != nil:
 			return err
 		default:
+			r.reported = state
 			r.remove(len(sent), lost, false)
 			if always = false; len(sent) < batch {
 				return nil
@@ -115,6 +119,12 @@ func (r *Reporter) report(ctx context.Context, always bool) error {
 		}
 		batch = min(2*batch, maxReported)
 	}
+}
+
+// hasChanged reports whether a state differs from the reported one in what operators wait
+// for. The numbers of nodes and pods change all the time.
+func (r *Reporter) hasChanged(state *client.KubernetesController) bool {
+	return state.Ready != r.reported.Ready || state.PolicyVersion != r.reported.PolicyVersion || state.PolicyProblem != r.reported.PolicyProblem
 }
 
 // remove removes the first n decisions, which were sent when lost was read. If isLost is

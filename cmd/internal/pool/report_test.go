@@ -64,3 +64,28 @@ func TestReporter_SplitsReportsThatAreTooLarge(t *testing.T) {
 		t.Errorf("%d requests", requests)
 	}
 }
+
+// A change of the policy or of readiness is reported at once, and numbers of pods are not.
+func TestReporter_ReportsChangesAtOnce(t *testing.T) {
+	reports := 0
+	c := connect(t, func(http.ResponseWriter, *http.Request) { reports++ })
+	state := client.KubernetesController{ID: "c1"}
+	r := NewReporter(c, func() client.KubernetesController { return state }, func() string { return "" }, slog.New(slog.DiscardHandler))
+	for _, tt := range []struct {
+		name   string
+		change func()
+		want   int
+	}{
+		{"ready", func() { state.Ready = true }, 1},
+		{"nothing", func() {}, 1},
+		{"pods", func() { state.Pods++ }, 1},
+		{"version", func() { state.PolicyVersion = "v2" }, 2},
+		{"problem", func() { state.PolicyProblem = "invalid" }, 3},
+		{"no problem", func() { state.PolicyProblem = "" }, 4},
+	} {
+		tt.change()
+		if err := r.report(t.Context(), false); err != nil || reports != tt.want {
+			t.Errorf("%s: %d reports, %v, want %d", tt.name, reports, err, tt.want)
+		}
+	}
+}

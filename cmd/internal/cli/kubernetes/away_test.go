@@ -19,6 +19,7 @@ import (
 // is read. Then the nominated node of a pod replaces the response that was forgotten:
 // another pod does not get its capacity.
 func TestKubernetes_AwayAndBack(t *testing.T) {
+	t.Parallel()
 	api := apiservertest.New()
 	var isDenied atomic.Bool
 	api.Refuse = func(r apiservertest.Request) int {

@@ -198,6 +198,26 @@ func proposal(pending *corev1.Pod, victims ...*corev1.Pod) *extenderv1.ExtenderP
 	return args
 }
 
+// evicts reports whether the policy chooses a new pod as the victim of another one. Its node
+// is new as well, since capacity on others may be promised. It waits until the controller has
+// received both. Until then the response depends on onFault.
+func (w *fixture) evicts(id string) (evicted bool) {
+	w.t.Helper()
+	victim := pod("victim-"+id, "node-"+id, 1)
+	w.api.Put(node(victim.Spec.NodeName), victim)
+	defer w.api.Delete(victim)
+	args := proposal(pod("pending-"+id, "", 1000), victim)
+	w.eventually("the controller has received "+victim.Name, func() bool {
+		_, text := w.send(http.MethodPost, "/kube/v1/preempt?onFault=none", "", args)
+		if evicted = strings.Contains(text, names("uid-"+victim.Name)); evicted {
+			return true
+		}
+		_, text = w.send(http.MethodPost, "/kube/v1/preempt", "", args)
+		return !strings.Contains(text, names("uid-"+victim.Name))
+	})
+	return evicted
+}
+
 func names(uid string) string {
 	return `"Pods":[{"UID":"` + uid + `"}]`
 }
@@ -205,6 +225,7 @@ func names(uid string) string {
 // Nodes and pods arrive through the watch, and the policy chooses among them. Changes
 // after the first list count too.
 func TestKubernetes_AnswersFromWatch(t *testing.T) {
+	t.Parallel()
 	api := apiservertest.New()
 	low, high, pending := pod("low", "n1", 1), pod("high", "n2", 500), pod("pending", "", 1000)
 	api.Put(node("n1"), node("n2"), low, high, pending)
@@ -230,6 +251,7 @@ func TestKubernetes_AnswersFromWatch(t *testing.T) {
 // kube-scheduler does not write the URL into the status of a pod. Health needs no
 // token.
 func TestKubernetes_RequiresToken(t *testing.T) {
+	t.Parallel()
 	api := apiservertest.New()
 	low, high, pending := pod("low", "n1", 1), pod("high", "n2", 500), pod("pending", "", 1000)
 	api.Put(node("n1"), node("n2"), low, high)
@@ -258,6 +280,7 @@ func TestKubernetes_RequiresToken(t *testing.T) {
 // The controller is not ready before all resources are synced, and names those that
 // are missing. Proposals stand until then.
 func TestKubernetes_NotReadyBeforeSync(t *testing.T) {
+	t.Parallel()
 	api := apiservertest.New()
 	api.Refuse = func(r apiservertest.Request) int {
 		if r.Resource == "pods" {
@@ -280,6 +303,7 @@ func TestKubernetes_NotReadyBeforeSync(t *testing.T) {
 // Settings are read again if the link of a ConfigMap is replaced. Invalid ones are
 // reported, and the previous ones stay.
 func TestKubernetes_ReloadsPolicySettings(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mount := func(version, text string) {
 		t.Helper()
@@ -301,30 +325,24 @@ func TestKubernetes_ReloadsPolicySettings(t *testing.T) {
 	api.Put(node("n1"))
 	w := start(t, api, newClient(), map[string]string{"kubernetes.policy": "protect", "kubernetes.policy_config": filepath.Join(dir, "..data", "settings.yaml")})
 	w.ready()
-	attempt := 0
-	victims := func() string { // each attempt with a victim of its own, which is not leaving yet
-		attempt++
-		victim := pod(fmt.Sprintf("victim-%d", attempt), "n1", 1)
-		api.Put(victim)
-		defer api.Delete(victim)
-		_, text := w.send(http.MethodPost, "/kube/v1/preempt?onFault=none", "", proposal(pod(fmt.Sprintf("pending-%d", attempt), "", 1000), victim))
-		return text
+	if !w.evicts("first") {
+		t.Error("an old pod is not evicted")
 	}
-	w.eventually("an old pod is evicted", func() bool { return strings.Contains(victims(), "uid-victim") })
 	mount("2", "minRuntime: [\n")
 	w.eventually("the error is logged", func() bool { return strings.Contains(w.log.String(), `"msg":"reload failed"`) })
-	w.eventually("the previous settings stay", func() bool { return strings.Contains(victims(), "uid-victim") })
+	if !w.evicts("second") {
+		t.Error("the previous settings do not stay")
+	}
 	mount("3", "minRuntime: 8760h\n")
 	w.eventually("the new settings are loaded", func() bool { return strings.Contains(w.log.String(), `"msg":"policy loaded"`) })
-	for range 5 {
-		if text := victims(); strings.Contains(text, "uid-victim") {
-			t.Errorf("got %s, want none: the victim is protected", text)
-		}
+	if w.evicts("third") {
+		t.Error("a protected pod is evicted")
 	}
 }
 
 // With tls.verify_client a client certificate replaces the token; probes need neither.
 func TestKubernetes_AcceptsClientCertificate(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	pair := certificate(t, dir)
 	api := apiservertest.New()
@@ -385,6 +403,7 @@ func certificate(t *testing.T, dir string) tls.Certificate {
 
 // If other hosts reach the listener, credentials are required.
 func TestKubernetes_RequiresCredentialsOffLoopback(t *testing.T) {
+	t.Parallel()
 	_, err := config.Load(config.Sources{Kubernetes: true, Flags: map[string]string{"listen.http": "0.0.0.0:4646"}})
 	if err == nil || !strings.Contains(err.Error(), "kubernetes.token: any host that reaches 0.0.0.0:4646 could choose evictions") {
 		t.Errorf("error %v", err)
@@ -394,6 +413,7 @@ func TestKubernetes_RequiresCredentialsOffLoopback(t *testing.T) {
 // Of two replicas one answers. When it stops in the middle of a burst, the other
 // continues, and no pod is evicted beyond those that were named for a preemptor.
 func TestKubernetes_StandbyContinuesBurst(t *testing.T) {
+	t.Parallel()
 	const pairs = 12
 	api := apiservertest.New()
 	for i := range pairs {

@@ -93,6 +93,7 @@ func find[T runtime.Object](t *testing.T, objects []runtime.Object) (found T) {
 
 // The role permits the requests that the controller sends, and no others.
 func TestManifests_RolePermitsTheRequestsSent(t *testing.T) {
+	t.Parallel()
 	var permitted []string
 	for _, rule := range find[*rbacv1.ClusterRole](t, decode(t)).Rules {
 		for _, group := range rule.APIGroups {
@@ -126,6 +127,7 @@ func TestManifests_RolePermitsTheRequestsSent(t *testing.T) {
 // Names and ports of the objects fit together, and the probes call paths that need no
 // client certificate.
 func TestManifests_ReferencesAreConsistent(t *testing.T) {
+	t.Parallel()
 	objects := decode(t)
 	deployment, service := find[*appsv1.Deployment](t, objects), find[*corev1.Service](t, objects)
 	account, binding, role := find[*corev1.ServiceAccount](t, objects), find[*rbacv1.ClusterRoleBinding](t, objects), find[*rbacv1.ClusterRole](t, objects)
@@ -160,6 +162,7 @@ func TestManifests_ReferencesAreConsistent(t *testing.T) {
 
 // The configuration in the manifests is valid.
 func TestManifests_ConfigurationIsValid(t *testing.T) {
+	t.Parallel()
 	c, err := config.Load(config.Sources{Kubernetes: true, Files: []string{filepath.Join(manifests, "kubernetes.yaml")}})
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +176,7 @@ func TestManifests_ConfigurationIsValid(t *testing.T) {
 
 // The role of the component permits the requests for the Lease, and no others.
 func TestManifests_LeaseRolePermitsTheRequestsSent(t *testing.T) {
+	t.Parallel()
 	var permitted []string
 	for _, rule := range find[*rbacv1.Role](t, decodeFolder(t, filepath.Join(manifests, "components/leader-election"))).Rules {
 		for _, verb := range rule.Verbs {

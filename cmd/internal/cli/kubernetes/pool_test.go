@@ -92,6 +92,7 @@ func activate(t *testing.T, c *client.Client, load *client.PolicyLoad) string {
 // pool received. Activations and rollbacks there reach it, and it reports its state and
 // its decisions with their reasons. Its token has the role kubernetes.
 func TestKubernetes_FollowsAndReportsToPool(t *testing.T) {
+	t.Parallel()
 	servers, all := startServers(t, nil)
 	token, err := all.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "controller", Roles: []string{"kubernetes"}})
 	if err != nil {
@@ -169,6 +170,7 @@ func TestKubernetes_FollowsAndReportsToPool(t *testing.T) {
 
 // A controller that loses its pool continues with the version that it has.
 func TestKubernetes_ContinuesWithoutPool(t *testing.T) {
+	t.Parallel()
 	servers, all := startServers(t, nil)
 	token, err := all.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "controller", Roles: []string{"kubernetes"}})
 	if err != nil {
@@ -194,6 +196,7 @@ func TestKubernetes_ContinuesWithoutPool(t *testing.T) {
 // A controller follows its pool through another server when the first one is gone: a version
 // that is activated then reaches it, and it reports to a server that remains.
 func TestKubernetes_FailsOverBetweenServers(t *testing.T) {
+	t.Parallel()
 	gossip := map[string]string{"listen.gossip": "127.0.0.1:0"}
 	first, all := startServers(t, gossip)
 	token, err := all.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "controller", Roles: []string{"management"}})
