@@ -249,17 +249,3 @@ func (p *Policies) TrialCourse(ctx context.Context, name, measure string) (*Stat
 	}
 	return status, course, nil
 }
-
-type actorKey struct{}
-
-// WithActor returns a context in which changes of policies are recorded as those of an
-// actor: the accessor of a token.
-func WithActor(ctx context.Context, accessor string) context.Context {
-	return context.WithValue(ctx, actorKey{}, accessor)
-}
-
-// actorOf returns the actor of a context; "" if it has none.
-func actorOf(ctx context.Context) string {
-	actor, _ := ctx.Value(actorKey{}).(string)
-	return actor
-}
