@@ -146,7 +146,7 @@ func (c *Cluster) KillAPIServer() { c.apiServer.Kill() }
 func (c *Cluster) startControllers(t testing.TB) {
 	t.Helper()
 	port := strconv.Itoa(freePort(t))
-	controllers := "disruption-controller,node-lifecycle-controller,namespace-controller,garbage-collector-controller,replicaset-controller,deployment-controller"
+	controllers := "disruption-controller,node-lifecycle-controller,namespace-controller,garbage-collector-controller,replicaset-controller,deployment-controller,resourceclaim-controller"
 	if c.podGroups {
 		controllers += ",podgroup-protection-controller" // removes the finalizers of deleted groups
 	}

@@ -138,7 +138,7 @@ func untilClassIsKnown(create func() error) error {
 	}
 }
 
-// Reset removes all nodes, pods, budgets and pod groups.
+// Reset removes all nodes, pods, budgets, claims, devices and pod groups.
 func (c *Cluster) Reset(t testing.TB) {
 	t.Helper()
 	var now int64
@@ -156,12 +156,18 @@ func (c *Cluster) Reset(t testing.TB) {
 		if err := c.Client.PolicyV1().PodDisruptionBudgets(name).DeleteCollection(ctx, at, everything); err != nil {
 			t.Fatal(err)
 		}
+		if err := c.Client.ResourceV1().ResourceClaims(name).DeleteCollection(ctx, at, everything); err != nil {
+			t.Fatal(err)
+		}
 		if !c.podGroups {
 			continue
 		}
 		if err := c.Client.SchedulingV1beta1().PodGroups(name).DeleteCollection(ctx, at, everything); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := c.Client.ResourceV1().ResourceSlices().DeleteCollection(ctx, at, everything); err != nil {
+		t.Fatal(err)
 	}
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, everything)
 	if err != nil {
@@ -180,6 +186,13 @@ func (c *Cluster) Reset(t testing.TB) {
 		}
 		if n := len(list.Items); n > 0 {
 			return fmt.Sprintf("%d pods remain", n)
+		}
+		claims, err := c.Client.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, everything)
+		if err != nil {
+			return err.Error()
+		}
+		if n := len(claims.Items); n > 0 { // until their controller has removed the finalizers
+			return fmt.Sprintf("%d resource claims remain", n)
 		}
 		if !c.podGroups {
 			return ""

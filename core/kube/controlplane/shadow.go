@@ -97,12 +97,12 @@ func (s *Shadow) consult(r *http.Request, pod string, text []byte, proposal meta
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
 		return err
 	}
-	if n := len(answer.NodeNameToMetaVictims); n > 1 {
-		return fmt.Errorf("the extender named %d nodes", n)
-	}
 	s.answers[pod] = "no eviction"
 	for node := range answer.NodeNameToMetaVictims {
 		s.answers[pod] = answer.NodeNameToMetaVictims.describe(node)
+	}
+	if len(answer.NodeNameToMetaVictims) > 1 {
+		s.answers[pod] = "the proposal"
 	}
 	return nil
 }
