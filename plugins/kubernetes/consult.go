@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +36,10 @@ type consultant struct {
 	onFault      extender.OnFault
 	log          *slog.Logger
 	deadline     time.Duration // of a named victim
-	fed          atomic.Bool   // the extender has received a snapshot
+	fed          atomic.Bool   // the extender has received the whole cluster
+
+	// mu protects the mirror, and is held while it is fed for the first time.
+	mu sync.Mutex
 
 	// cycle is the scheduling cycle of the pod in PostFilter.
 	cycle struct {
@@ -62,6 +66,8 @@ func (c *consultant) ProcessPreemption(pod *corev1.Pod, proposal map[string]*ext
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.feed(all); err != nil {
 		return c.fault(pod, proposal, err)
 	}
@@ -102,7 +108,7 @@ func (c *consultant) choose(pod *kube.Pod, proposal map[string]*extenderv1.Victi
 	if err != nil {
 		return nil, err
 	}
-	return podsOf(answer, nodes)
+	return c.podsOf(answer, nodes)
 }
 
 // maxAttempts bounds the choices of the policy that are checked for one pod.
@@ -118,7 +124,7 @@ func (c *consultant) verifyAll(pod *corev1.Pod, answer map[string]*extenderv1.Vi
 	return "", nil
 }
 
-// feed updates the cache of the extender from the snapshot.
+// feed updates the cache of the extender from the snapshot. The caller must hold mu.
 func (c *consultant) feed(all []fwk.NodeInfo) error {
 	budgets, err := c.budgets.List(labels.Everything())
 	if err != nil {
@@ -167,7 +173,7 @@ func (c *consultant) fault(pod *corev1.Pod, candidates map[string]*extenderv1.Vi
 }
 
 // verify checks with kube-scheduler's filters that the pod fits once the victims, and
-// those of earlier choices, are gone.
+// those of earlier choices, are gone, and that no pod group is evicted in part.
 func (c *consultant) verify(pod *corev1.Pod, node string, victims []*corev1.Pod, nodes fwk.NodeInfoLister) error {
 	info, err := nodes.Get(node)
 	if err != nil {
@@ -177,8 +183,29 @@ func (c *consultant) verify(pod *corev1.Pod, node string, victims []*corev1.Pod,
 	for _, v := range victims {
 		leaving[v.UID] = true
 	}
+	if err := c.verifyGroups(info, leaving); err != nil {
+		return err
+	}
 	copied, state := info.Snapshot(), c.cycle.state.Clone()
 	logger := klog.FromContext(c.cycle.ctx)
+	for _, v := range victims {
+		if v.Spec.NodeName == node {
+			continue
+		}
+		// As in DefaultPreemption, plugins that count pods of other nodes are told of them.
+		other, err := nodes.Get(v.Spec.NodeName)
+		if err != nil {
+			return err
+		}
+		for _, p := range other.GetPods() {
+			if p.GetPod().UID != v.UID {
+				continue
+			}
+			if status := c.handle.RunPreFilterExtensionRemovePod(c.cycle.ctx, state, pod, p, other); !status.IsSuccess() {
+				return status.AsError()
+			}
+		}
+	}
 	for _, p := range info.GetPods() {
 		v := p.GetPod()
 		if _, named := c.named[v.UID]; !leaving[v.UID] && !named && v.DeletionTimestamp == nil {
@@ -193,6 +220,27 @@ func (c *consultant) verify(pod *corev1.Pod, node string, victims []*corev1.Pod,
 	}
 	if status := c.handle.RunFilterPluginsWithNominatedPods(c.cycle.ctx, state, pod, copied); !status.IsSuccess() {
 		return fmt.Errorf("the pod does not fit on node %s without the victims of the policy: %s", node, status.Message())
+	}
+	return nil
+}
+
+// verifyGroups checks that the victims contain all pods of each group, composite ones
+// included, that kube-scheduler evicts as a whole.
+func (c *consultant) verifyGroups(info fwk.NodeInfo, leaving map[types.UID]bool) error {
+	units, err := c.dryRun.units(c.cycle.ctx, info)
+	if err != nil {
+		return err
+	}
+	for _, u := range units {
+		gone := 0
+		for _, p := range u.Pods() {
+			if leaving[p.GetPod().UID] {
+				gone++
+			}
+		}
+		if gone > 0 && gone < len(u.Pods()) {
+			return fmt.Errorf("the policy evicts %d of the %d pods of the group of pod %s, which are evicted together", gone, len(u.Pods()), klog.KObj(u.Pods()[0].GetPod()))
+		}
 	}
 	return nil
 }
@@ -225,27 +273,41 @@ func metaVictims(proposal map[string]*extenderv1.Victims) map[string]*kube.MetaV
 	return list
 }
 
-// podsOf returns the pods that an answer names. It returns an error if one is not on its
-// node.
-func podsOf(answer *kube.ExtenderPreemptionResult, nodes fwk.NodeInfoLister) (map[string]*extenderv1.Victims, error) {
+// podsOf returns the pods that an answer names. It returns an error if one is neither on
+// the node nor, as a member of a pod group, on another one.
+func (c *consultant) podsOf(answer *kube.ExtenderPreemptionResult, nodes fwk.NodeInfoLister) (map[string]*extenderv1.Victims, error) {
 	list := make(map[string]*extenderv1.Victims, len(answer.NodeNameToMetaVictims))
 	for node, victims := range answer.NodeNameToMetaVictims {
-		info, err := nodes.Get(node)
-		if err != nil {
+		byUID := map[types.UID]*corev1.Pod{}
+		if err := addPodsOn(node, nodes, byUID); err != nil {
 			return nil, err
-		}
-		byUID := make(map[string]*corev1.Pod, len(info.GetPods()))
-		for _, p := range info.GetPods() {
-			byUID[string(p.GetPod().UID)] = p.GetPod()
 		}
 		one := &extenderv1.Victims{NumPDBViolations: victims.NumPDBViolations}
 		for _, v := range victims.Pods {
-			if byUID[v.UID] == nil {
+			uid := types.UID(v.UID)
+			if on := c.mirror.pods[uid].node; byUID[uid] == nil && on != "" && on != node {
+				if err := addPodsOn(on, nodes, byUID); err != nil {
+					return nil, err
+				}
+			}
+			if byUID[uid] == nil {
 				return nil, fmt.Errorf("victim %s is not on node %s", v.UID, node)
 			}
-			one.Pods = append(one.Pods, byUID[v.UID])
+			one.Pods = append(one.Pods, byUID[uid])
 		}
 		list[node] = one
 	}
 	return list, nil
+}
+
+// addPodsOn adds the pods on a node.
+func addPodsOn(node string, nodes fwk.NodeInfoLister, byUID map[types.UID]*corev1.Pod) error {
+	info, err := nodes.Get(node)
+	if err != nil {
+		return err
+	}
+	for _, p := range info.GetPods() {
+		byUID[p.GetPod().UID] = p.GetPod()
+	}
+	return nil
 }

@@ -85,6 +85,12 @@ func (d *dryRun) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, 
 	return pods, 0, nil
 }
 
+// units returns the pods of a node, and the groups with a pod on it of which kube-scheduler
+// evicts all pods together, those on other nodes included.
+func (d *dryRun) units(ctx context.Context, info fwk.NodeInfo) ([]*preemption.DomainVictim, error) {
+	return d.Evaluator.GetVictimsOnNode(ctx, info)
+}
+
 // proposal runs the deferred dry run, and returns the victims that DefaultPreemption
 // selects on each node on which evictions help. Candidates that were not deferred are
 // returned as they are.

@@ -50,27 +50,18 @@ func newMirror(c *conversions) *mirror {
 // changes returns the changes since the last call. whole is true the first time.
 func (m *mirror) changes(nodes []fwk.NodeInfo, nominated func(node string) []fwk.PodInfo, budgets []*policyv1.PodDisruptionBudget) (d *kube.Dump, whole bool, err error) {
 	d, whole = &kube.Dump{}, !m.fed
-	seen := make(map[string]bool, len(nodes))
 	gone := map[types.UID]string{} // pods that are not on this node any longer
 	pending := map[types.UID]bool{}
 	for _, info := range nodes {
-		name := info.Node().Name
-		seen[name] = true
 		if err := m.addNode(d, info, gone); err != nil {
 			return nil, false, err
 		}
 	}
-	for name, n := range m.nodes {
-		if seen[name] {
-			continue
-		}
-		for uid := range n.pods {
-			gone[uid] = name
-		}
-		d.Deleted = append(d.Deleted, &kube.Node{Metadata: kube.Metadata{Name: name}})
-		delete(m.nodes, name)
+	if len(m.nodes) > len(nodes) {
+		m.removeNodes(d, nodes, gone)
 	}
-	for name := range seen { // after the pods of all nodes: a pod may have been assumed on another node
+	for _, info := range nodes { // after the pods of all nodes: a pod may have been assumed on another node
+		name := info.Node().Name
 		for _, p := range nominated(name) {
 			pending[p.GetPod().UID] = true
 			if err := m.addNominated(d, p.GetPod(), name); err != nil {
@@ -92,6 +83,24 @@ func (m *mirror) changes(nodes []fwk.NodeInfo, nominated func(node string) []fwk
 	return d, whole, nil
 }
 
+// removeNodes adds the deletion of the nodes that are not among the given ones.
+func (m *mirror) removeNodes(d *kube.Dump, nodes []fwk.NodeInfo, gone map[types.UID]string) {
+	present := make(map[string]bool, len(nodes))
+	for _, info := range nodes {
+		present[info.Node().Name] = true
+	}
+	for name, n := range m.nodes {
+		if present[name] {
+			continue
+		}
+		for uid := range n.pods {
+			gone[uid] = name
+		}
+		d.Deleted = append(d.Deleted, &kube.Node{Metadata: kube.Metadata{Name: name}})
+		delete(m.nodes, name)
+	}
+}
+
 // addNode adds the changes of a node and its pods.
 func (m *mirror) addNode(d *kube.Dump, info fwk.NodeInfo, gone map[types.UID]string) error {
 	name := info.Node().Name
@@ -102,6 +111,9 @@ func (m *mirror) addNode(d *kube.Dump, info fwk.NodeInfo, gone map[types.UID]str
 	if n == nil {
 		n = &mirroredNode{}
 		m.nodes[name] = n
+	} else if m.isCurrent(n, info) {
+		n.generation = info.GetGeneration()
+		return nil
 	}
 	if n.node != info.Node() {
 		value, err := watch.Convert(info.Node())
@@ -125,6 +137,20 @@ func (m *mirror) addNode(d *kube.Dump, info fwk.NodeInfo, gone map[types.UID]str
 	}
 	n.pods, n.generation = pods, info.GetGeneration()
 	return nil
+}
+
+// isCurrent reports whether a node and its pods were last fed as they are.
+func (m *mirror) isCurrent(n *mirroredNode, info fwk.NodeInfo) bool {
+	if n.node != info.Node() || len(n.pods) != len(info.GetPods()) {
+		return false
+	}
+	for _, p := range info.GetPods() {
+		pod := p.GetPod()
+		if last := m.pods[pod.UID]; last.pod != pod || last.node != n.node.Name || !n.pods[pod.UID] {
+			return false
+		}
+	}
+	return true
 }
 
 // addPod adds a pod unless it was fed in the same version and on the same node.

@@ -31,6 +31,7 @@ const Name = "Cede"
 type Plugin struct {
 	*defaultpreemption.DefaultPreemption
 	consultant *consultant
+	groups     *groupPreemption // nil if pod groups are disabled
 }
 
 var (
@@ -78,15 +79,21 @@ func New(ctx context.Context, configuration runtime.Object, handle fwk.Handle) (
 	if c.related, err = watchRelated(informers, utilfeature.DefaultFeatureGate, log, e.Feed); err != nil {
 		return nil, err
 	}
+	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	inner, err := defaultpreemption.New(ctx, &config.DefaultPreemptionArgs{
 		MinCandidateNodesPercentage: args.percentage(), MinCandidateNodesAbsolute: 100,
-	}, &consultingHandle{handle, c}, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+	}, &consultingHandle{handle, c}, features)
 	if err != nil {
 		return nil, err
 	}
 	c.dryRun = &dryRun{DefaultPreemption: inner, handle: handle}
 	inner.Evaluator.PluginName, inner.Evaluator.Interface = Name, c.dryRun
-	return &Plugin{inner, c}, nil
+	p := &Plugin{DefaultPreemption: inner, consultant: c}
+	if features.EnableGenericWorkload {
+		p.groups = newGroupPreemption(c, inner.Executor, features)
+	}
+	go c.warm(ctx, informers)
+	return p, nil
 }
 
 // Name returns the name of the plugin.

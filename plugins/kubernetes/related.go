@@ -92,6 +92,14 @@ func (r *relatedObjects) changed(o any, deleted bool) {
 	r.feed(d, false)
 }
 
+// hasSynced returns the functions that report whether the informers hold all objects.
+func (r *relatedObjects) hasSynced() (list []cache.InformerSynced) {
+	for _, i := range r.informers {
+		list = append(list, i.HasSynced)
+	}
+	return list
+}
+
 // convert returns an object of an informer as an object of package kube.
 func convert(o any) (any, error) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
