@@ -140,6 +140,24 @@ endef
 manifests: ## render the Helm chart and the kustomize base, and compare them
 	cd deploy/render && $(GO) test -timeout $(TEST_TIMEOUT) ./...
 
+# Modules of their own, whose dependencies are none of cede. The flags are those by which
+# make test-kubernetes builds Kubernetes, so that kube-scheduler is compiled once.
+NESTED := plugins/kubernetes core/kube/controlplane deploy/render
+PLAIN   = $(GO) $(1) -trimpath
+
+.PHONY: build-plugin
+build-plugin: ## build bin/kube-scheduler with the plugin
+	cd plugins/kubernetes && $(call PLAIN,build) -o $(CURDIR)/bin/kube-scheduler ./cmd/kube-scheduler
+
+.PHONY: test-plugin
+test-plugin: ## test the scheduler plugin, and vet the module of the control plane
+	cd plugins/kubernetes && $(call PLAIN,test) -vet off -timeout $(TEST_TIMEOUT) .
+	cd core/kube/controlplane && $(call PLAIN,vet) ./...
+
+.PHONY: lint-nested
+lint-nested: $(GOLANGCI_LINT) ## every linter in the modules of their own
+	set -e; for module in $(NESTED); do (cd $$module && $(GO) mod tidy -diff && $(abspath $(GOLANGCI_LINT)) run --config $(CURDIR)/.golangci.yml ./...); done
+
 .PHONY: check
 check: lint test ## lint and test: what a change must pass
 

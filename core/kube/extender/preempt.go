@@ -307,7 +307,7 @@ func (q *query) readPlan(out *scheduler.Outcome, acrossNodes bool) (map[string]*
 			if a == nil || isReservation(a) {
 				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts pods on node %s that are not running yet", node)}
 			}
-			if a.NodeID != node && !(acrossNodes && a.InCohort()) {
+			if a.NodeID != node && (!acrossNodes || !a.InCohort()) {
 				return nil, outcome{result: resultUnknown, err: fmt.Errorf("the policy evicts pods on other nodes than %s", node)}
 			}
 			victims = append(victims, a)
