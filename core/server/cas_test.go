@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -34,7 +35,8 @@ type casResult struct {
 
 // A casEndpoint is an endpoint with check-and-set.
 type casEndpoint struct {
-	keys    bool // it supports idempotency keys
+	keys    bool                                       // it supports idempotency keys
+	prepare func(ctx context.Context, s *Server) error // creates the object, if writes only change it; nil: nothing
 	write   func(ctx context.Context, s *Server, w casWrite) (casResult, error)
 	current func(*state.Snapshot) uint64 // index for a check; 0: the object does not exist
 }
@@ -60,6 +62,24 @@ var casEndpoints = map[string]casEndpoint{
 				w.check = &p.JobModifyIndex
 			}
 			r, err := s.RegisterJob(ctx, casJob(w.value), endpoint.RegisterOptions{Check: w.check, Key: w.key, Token: p.Token, ExplicitPriority: true})
+			return registeredResult(r, err)
+		},
+		current: func(snap *state.Snapshot) uint64 { return indexOf(snap.Job(casJob(0).Key())) },
+	},
+	"job that is scaled": {
+		keys: true,
+		prepare: func(ctx context.Context, s *Server) error {
+			_, err := s.RegisterJob(ctx, casJob(0), endpoint.RegisterOptions{})
+			return err
+		},
+		write: func(ctx context.Context, s *Server, w casWrite) (casResult, error) {
+			o := endpoint.ChangeOptions{Key: w.key, Request: sha256.Sum256(fmt.Append(nil, w.value))}
+			r, err := s.ChangeJob(ctx, casJob(0).Key(), o, func(_ *state.Snapshot, current *model.Job) (*model.Job, error) {
+				if w.check != nil && *w.check != current.ModifyIndex {
+					return nil, apierror.New(apierror.CodeConflict, "the job has index %d", current.ModifyIndex)
+				}
+				return casJob(w.value), nil
+			})
 			return registeredResult(r, err)
 		},
 		current: func(snap *state.Snapshot) uint64 { return indexOf(snap.Job(casJob(0).Key())) },
@@ -183,6 +203,11 @@ func TestCheckAndSet_LosesNoUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runServers(t, 1, nil, func(w *harness) {
 				s, l := w.leader().server, &casLog{}
+				if e.prepare != nil {
+					if err := e.prepare(w.ctx, s); err != nil {
+						t.Fatal(err)
+					}
+				}
 				initial := e.current(s.Snapshot()) // bootstrap writes a configuration
 				var group sync.WaitGroup
 				for writer := range 5 {
@@ -257,7 +282,7 @@ func TestRegister_UnchangedReturnsIndexOfItsVersion(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {
 		s := w.leader().server
 		for name, e := range casEndpoints {
-			if !e.keys || name == "job with a plan" {
+			if !e.keys || e.prepare != nil || name == "job with a plan" {
 				continue
 			}
 			do := func(value int, key string) casResult {

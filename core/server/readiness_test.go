@@ -1,6 +1,9 @@
 package server
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,3 +42,24 @@ func TestReady_NotCaughtUpBeforeLeaderIsKnown(t *testing.T) {
 }
 
 func caughtUp(m *member) Check { return m.server.checkCaughtUp() }
+
+// Elections that repeat because this process is scheduled late have that as the reason, with
+// or without a leader. The check does not fail, since a delayed server still answers.
+func TestReady_ReportsSchedulingDelay(t *testing.T) {
+	const late = "scheduling delay of 700 ms exceeds half of the election timeout of 500 ms"
+	var problem string
+	delay := func() (time.Duration, string) { return 700 * time.Millisecond, problem }
+	runServers(t, 1, func(c *Config) { c.SchedulingDelay = delay }, func(w *harness) {
+		s := w.leader().server
+		for _, problem = range []string{"", late} {
+			checks := s.Ready(w.ctx)
+			at := slices.IndexFunc(checks, func(c Check) bool { return c.Name == "scheduling" })
+			if at < 0 || !checks[at].OK || checks[at].Detail != cmp.Or(problem, "delay of 700ms at most") {
+				t.Errorf("problem %q: checks %+v", problem, checks)
+			}
+			if got := noLeaderReason(&HealthChecks{SchedulingDelay: delay}); strings.Contains(got, late) != (problem != "") {
+				t.Errorf("problem %q: without a leader %q", problem, got)
+			}
+		}
+	})
+}

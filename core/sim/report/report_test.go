@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -213,6 +214,29 @@ func TestWrite_IsSelfContained(t *testing.T) {
 	}
 	if n, m := strings.Count(text, `role="img"`), strings.Count(text, "</title><desc>"); n == 0 || n != m {
 		t.Errorf("%d figures, %d with a description", n, m)
+	}
+}
+
+// A page of six policies is not wider than its reader's screen: every table scrolls by
+// itself, figures scale, and each policy has its own line.
+func TestWrite_FitsSixPolicies(t *testing.T) {
+	t.Parallel()
+	policies := []string{"default", "nomad", "aging", "fair-share", "least-waste", "kubernetes"}
+	d := document(1, policies...)
+	d.Bounds = []compare.Bounds{{Policy: "default", Decided: []compare.Regretted{{Job: "j"}}}}
+	text := string(page1(t, d))
+	if tables, scrolling := strings.Count(text, "<table"), len(regexp.MustCompile(`<div class="wide">\s*<table`).FindAllString(text, -1)); tables < 4 || tables != scrolling {
+		t.Errorf("%d tables, %d of them scroll", tables, scrolling)
+	}
+	for _, style := range []string{".wide { overflow-x: auto; }", "svg { display: block; width: 100%"} {
+		if !strings.Contains(text, style) {
+			t.Errorf("the page lacks the style %q", style)
+		}
+	}
+	for i, p := range policies {
+		if !strings.Contains(text, fmt.Sprintf(`line s%d"`, i)) || !strings.Contains(text, `<th scope="col" class="num">`+p+`</th>`) {
+			t.Errorf("policy %s has no line or no column of its own", p)
+		}
 	}
 }
 
