@@ -178,9 +178,10 @@ func checkSim(c *conversion, path string, t *client.Task) {
 	}
 }
 
-// checkExec validates the fields of exec that every task needs. Agents reject unknown
-// fields.
+// checkExec validates the whole configuration of a task that runs a program. If the fields
+// that every task needs are valid, it reports the first other one that agents reject.
 func checkExec(c *conversion, path string, t *client.Task) {
+	found := len(c.problems)
 	if command, ok := t.Config["command"].(string); !ok || command == "" {
 		c.add(path, "command is missing or not a string", `write config { command = "/bin/sleep" args = ["60"] }`)
 	}
@@ -197,6 +198,16 @@ func checkExec(c *conversion, path string, t *client.Task) {
 		if _, ok := a.(string); !ok {
 			c.add(fmt.Sprintf("%s.args[%d]", path, i), fmt.Sprintf("expected a string, found %.40s", fmt.Sprint(a)), "put it in quotes")
 		}
+	}
+	if len(c.problems) > found {
+		return
+	}
+	config, err := json.Marshal(t.Config)
+	if err == nil {
+		_, err = taskconfig.ParseExec(config)
+	}
+	if err != nil {
+		c.add(path, err.Error(), `write config { command = "/bin/sleep" args = ["60"] }`)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,6 +79,12 @@ func drawJob(t *rapid.T) *model.Job {
 	return j
 }
 
+// configs holds a configuration of each driver, with sorted keys.
+var configs = map[string]string{
+	"exec": `{"args":["1","two"],"command":"/bin/x","work_dir":"w"}`,
+	"sim":  `{"exit_code":5,"ignore_term":true,"run_for":"1h"}`,
+}
+
 func drawGroup(t *rapid.T, i int, kind model.JobType) *model.Group {
 	g := &model.Group{
 		Name: fmt.Sprintf("g%d", i), Count: rapid.IntRange(0, 5).Draw(t, "count"), Resources: drawAmounts(t),
@@ -113,9 +120,10 @@ func drawGroup(t *rapid.T, i int, kind model.JobType) *model.Group {
 	}
 	for k := range rapid.IntRange(0, 3).Draw(t, "tasks") {
 		share := drawAmounts(t)
+		driver := rapid.SampledFrom(slices.Sorted(maps.Keys(configs))).Draw(t, "driver")
 		task := &model.Task{
-			Name: fmt.Sprintf("t%d", k), Driver: "exec", User: rapid.SampledFrom([]string{"", "nobody"}).Draw(t, "user"),
-			Config: []byte(`{"args":["1","two"],"command":"/bin/x","n":5,"x":0.5}`), Env: drawTexts(t, "env"), Resources: share,
+			Name: fmt.Sprintf("t%d", k), Driver: driver, User: rapid.SampledFrom([]string{"", "nobody"}).Draw(t, "user"),
+			Config: []byte(configs[driver]), Env: drawTexts(t, "env"), Resources: share,
 			KillSignal: rapid.SampledFrom(signals).Draw(t, "signal"), KillTimeout: rapid.Int64Range(0, 1e12).Draw(t, "timeout"), Leader: k == 0,
 		}
 		if len(g.Ports) > 0 && rapid.Bool().Draw(t, "named") {
