@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/preempt/binding"
+	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -136,6 +137,46 @@ func TestFind_DropsClusterWhereTooLittleIsFreed(t *testing.T) {
 	})
 	if err != nil || found.Cluster.ID != "m2" || !slices.Equal(found.Outcomes, []preempt.Outcome{preempt.Declined, preempt.Possible}) {
 		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// A policy that requests the next nanosecond is called again after a second, whichever of its
+// calls requests it.
+func TestFind_DelaysRecheckThatIsTooSoon(t *testing.T) {
+	t.Parallel()
+	for call := range 2 {
+		calls := 0
+		found, err := find(t, func(in *sdk.Candidates, out *sdk.BindingVictims) error {
+			if calls == call {
+				out.Recheck.At(in.Now + 1)
+			}
+			calls++
+			for i := range in.Len() {
+				for row := in.FirstRow[i]; row < in.FirstRow[i+1]; row++ {
+					out.Pick(int(row))
+				}
+				out.Next()
+			}
+			return nil
+		})
+		if err != nil || calls != 2 || found.RecheckAt != protect.MinRecheck {
+			t.Errorf("recheck of call %d of %d is at %d, want %d: %v", call, calls, found.RecheckAt, protect.MinRecheck, err)
+		}
+	}
+	snap := twoFullClusters(t)
+	v := versionOf(t, "stub", stub{func(in *sdk.Candidates, out *sdk.BindingVictims) error {
+		out.Recheck.At(in.Now + 1)
+		for range in.Len() {
+			out.Next()
+		}
+		return nil
+	}})
+	req := &binding.Request{
+		Binding: snap.Binding(model.JobKey{Namespace: "default", ID: "pending"}), Replicas: 1, Policy: v, Default: v, Clusters: slices.Collect(snap.Clusters()),
+	}
+	found, err := binding.FindSpread(snap, req, func([]model.Vector) bool { return false })
+	if err != nil || found.Result.RecheckAt != protect.MinRecheck {
+		t.Errorf("recheck of a search over several clusters is at %d, want %d: %v", found.Result.RecheckAt, protect.MinRecheck, err)
 	}
 }
 
