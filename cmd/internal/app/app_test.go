@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	nomad "github.com/hashicorp/nomad/api"
 	"go.uber.org/goleak"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
@@ -196,6 +197,9 @@ func TestDev_RunsEvictsAndCleansUp(t *testing.T) {
 		code, text := s.get(s.URL() + "/v1/allocation/" + victim.ID[:8] + "/logs?stream=stdout")
 		return code == http.StatusOK && text == "low is up\n"
 	})
+	if text := s.nomadLogs(victim.ID); text != "low is up\n" {
+		t.Errorf("Nomad's client reads %q", text)
+	}
 	s.register(shell("high", 80, 900, `echo high is up; while :; do sleep 0.1; done`))
 	s.await("high", "running")
 	s.await("low", "complete")
@@ -216,6 +220,35 @@ func TestDev_RunsEvictsAndCleansUp(t *testing.T) {
 	if left := processesOf(dir); len(left) > 0 {
 		t.Errorf("orphans: %v", left)
 	}
+}
+
+// nomadLogs returns the output of an allocation that nomad alloc logs prints.
+func (s *started) nomadLogs(id string) (text string) {
+	s.t.Helper()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	c, err := nomad.NewClient(&nomad.Config{Address: s.URL(), HttpClient: &http.Client{Transport: transport}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	alloc, _, err := c.Allocations().Info(id, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	frames, errs := c.AllocFS().Logs(alloc, false, "main", "stdout", "start", 0, nil, nil)
+	for frames != nil {
+		select {
+		case frame, more := <-frames:
+			if !more {
+				return text
+			}
+			text += string(frame.Data)
+		case err := <-errs:
+			s.t.Fatal(err)
+		}
+	}
+	s.t.Fatal(<-errs)
+	return ""
 }
 
 // processesOf lists the processes whose task directory is below dir.
@@ -399,9 +432,21 @@ func TestACL_FirstTokenAndNode(t *testing.T) {
 	}
 	s.await("web", "complete")
 	s.end()
-	s = start(t, c) // a second run creates no second token
+	// A second run creates no second token, except in place of a damaged one of the node.
+	own := filepath.Join(dataDir, "client", "token")
+	token, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(own, make([]byte, len(token)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, c)
 	if after, _ := os.ReadFile(path); !bytes.Equal(b, after) {
 		t.Error("the file of the first token was written again")
+	}
+	if after, _ := os.ReadFile(own); len(after) != len(token) || after[0] == 0 || !strings.Contains(s.log.String(), own) {
+		t.Errorf("the damaged token of the node became %q\n%s", after, s.log)
 	}
 }
 

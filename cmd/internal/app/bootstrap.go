@@ -139,9 +139,11 @@ func (p *Process) nodeToken(ctx context.Context, c *config.Config) (string, erro
 	}
 	path := p.dataPath("client/token")
 	if b, err := os.ReadFile(path); err == nil {
-		if _, ok := p.server.server.Authenticate(strings.TrimSpace(string(b))); ok {
-			return strings.TrimSpace(string(b)), nil
+		token := strings.TrimSpace(string(b))
+		if _, ok := p.server.server.Authenticate(token); ok {
+			return token, nil
 		}
+		p.log.WarnContext(ctx, "stored token of the node is not valid and is replaced", "path", path)
 	}
 	secret, _, err := p.server.server.CreateToken(ctx, endpoint.NewToken{Name: "node " + c.Name, Roles: []string{string(acl.Node)}})
 	if err != nil && c.Pooled() {
