@@ -346,6 +346,10 @@ class Client:
         """Lists the evaluations of a job, newest first."""
         return self._json("GET", f"/v1/job/{_quote(id)}/evaluations", query={"namespace": namespace, "index": index, "wait": wait, "stale": stale, "consistent": consistent})
 
+    def job_forecast(self, id: str, *, namespace: str | None = None) -> JobForecast:
+        """Predicts when the waiting instances of a job start: the server plays its state forward with the policies in force, several times, with durations drawn at random. Nothing else arrives in a play. Reason states why a forecast is impossible. The answer is up to 5 s old."""
+        return self._json("GET", f"/v1/job/{_quote(id)}/forecast", query={"namespace": namespace})
+
     def job_plan(self, id: str, body: JobPlanRequest, *, namespace: str | None = None, idempotency_key: str | None = None) -> JobPlanResponse:
         """Returns the changes that registering a job would make, including evictions, and a token that applies them."""
         return self._json("POST", f"/v1/job/{_quote(id)}/plan", query={"namespace": namespace}, headers={"Idempotency-Key": idempotency_key}, body=body)
@@ -469,6 +473,10 @@ class Client:
     def openapi(self) -> dict[str, Any]:
         """Returns the OpenAPI document."""
         return self._json("GET", "/v1/openapi.json")
+
+    def audit_list(self, *, action: str | None = None, actor: str | None = None, object: str | None = None, since: str | None = None, until: str | None = None, index: int | None = None, wait: str | None = None, stale: bool | None = None, consistent: bool | None = None, prefix: str | None = None, per_page: int | None = None, next_token: str | None = None) -> list[AuditRecord]:
+        """Lists changes of policies, settings, tokens, namespaces, priority classes and budgets, and restores, newest first: with their actor, address and time. The newest 4,096 are stored."""
+        return self._json("GET", "/v1/operator/audit", query={"action": action, "actor": actor, "object": object, "since": since, "until": until, "index": index, "wait": wait, "stale": stale, "consistent": consistent, "prefix": prefix, "per_page": per_page, "next_token": next_token})
 
     def autopilot_health(self) -> ServersHealth:
         """Returns the health of the servers, as the leader observes it."""
@@ -934,6 +942,24 @@ AssignmentUpdateRequest = TypedDict(
     total=False,
 )
 AssignmentUpdateRequest.__doc__ = "AssignmentUpdateRequest holds a member cluster's reports on its assignments."
+
+AuditRecord = TypedDict(
+    "AuditRecord",
+    {
+        "Action": "str",
+        "Actor": "str",
+        "ActorName": "str",
+        "Address": "str",
+        "Detail": "str",
+        "Index": "int",
+        "Object": "str",
+        "RequestID": "str",
+        "Time": "int",
+        "Via": "str",
+    },
+    total=False,
+)
+AuditRecord.__doc__ = "AuditRecord is a change by an operator, or one that a server made by itself."
 
 Binding = TypedDict(
     "Binding",
@@ -1686,6 +1712,30 @@ JobDiff = TypedDict(
     total=False,
 )
 JobDiff.__doc__ = "JobDiff lists the differences between two specifications of a job, in Nomad's form."
+
+JobForecast = TypedDict(
+    "JobForecast",
+    {
+        "All": "StartTime",
+        "Draws": "int",
+        "Ending": "int",
+        "EvalID": "str",
+        "First": "StartTime",
+        "Horizon": "int",
+        "Index": "int",
+        "JobID": "str",
+        "Namespace": "str",
+        "Position": "int",
+        "QueueLength": "int",
+        "Reason": "str",
+        "Running": "int",
+        "Since": "int",
+        "Time": "int",
+        "Waiting": "int",
+    },
+    total=False,
+)
+JobForecast.__doc__ = "JobForecast predicts when the waiting instances of a job start, if nothing else arrives."
 
 JobPlanRequest = TypedDict(
     "JobPlanRequest",
@@ -3004,6 +3054,18 @@ SpreadTarget = TypedDict(
     total=False,
 )
 SpreadTarget.__doc__ = "SpreadTarget is the desired share of one value."
+
+StartTime = TypedDict(
+    "StartTime",
+    {
+        "Draws": "int",
+        "Expected": "int",
+        "High": "int",
+        "Low": "int",
+    },
+    total=False,
+)
+StartTime.__doc__ = "StartTime is the predicted time of a start. In eight of ten plays it is between Low and High."
 
 Taint = TypedDict(
     "Taint",
