@@ -275,8 +275,11 @@ func allocDecisions(a *API, c *call) (any, error) {
 	q := eventsink.DecisionQuery{AllocID: c.r.PathValue("id"), Limit: maxDecisions}
 	alloc, err := allocKind.find(a.cfg.Server.Snapshot(), c, q.AllocID)
 	if err == nil {
-		// The range spares a scan of the whole history.
-		q.AllocID, q.From, q.Before = alloc.ID, alloc.CreateIndex, alloc.ModifyIndex+1
+		// The range spares a scan of the whole history. An allocation that runs may be a
+		// victim of later decisions that were only observed.
+		if q.AllocID, q.From = alloc.ID, alloc.CreateIndex; !alloc.Live() {
+			q.Before = alloc.ModifyIndex + 1
+		}
 	}
 	return decisionsOf(a, c, q, err)
 }
@@ -299,7 +302,7 @@ func allocWhatIf(a *API, c *call) (any, error) {
 func newestEviction(a *API, c *call) (d *eventsink.Decision, victim *events.Victim, err error) {
 	_, err = newestDecision(a, c, func(found *eventsink.Decision, id string) bool {
 		for i := range found.Victims {
-			if v := &found.Victims[i]; v.AllocID == id && c.canSee(v.Namespace) {
+			if v := &found.Victims[i]; v.AllocID == id && !found.Observed && c.canSee(v.Namespace) {
 				d, victim = found, v
 			}
 		}
@@ -335,7 +338,7 @@ func newestDecision(a *API, c *call, selects func(d *eventsink.Decision, id stri
 // allocCertificate sends a certificate. It contains objects of all namespaces, so that the
 // route requires a role that reads them all.
 func allocCertificate(a *API, c *call) (any, error) {
-	d, err := newestDecision(a, c, func(*eventsink.Decision, string) bool { return true })
+	d, err := newestDecision(a, c, func(d *eventsink.Decision, _ string) bool { return !d.Observed })
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +393,7 @@ func evalDecisions(a *API, c *call) (any, error) {
 	q := eventsink.DecisionQuery{EvalID: c.r.PathValue("id"), Limit: maxDecisions}
 	eval, err := evalKind.find(a.cfg.Server.Snapshot(), c, q.EvalID)
 	if err == nil {
-		q.EvalID, q.From = eval.ID, eval.CreateIndex
+		q.EvalID, q.From, q.Blocked = eval.ID, eval.CreateIndex, eval.Blocked
 	}
 	return decisionsOf(a, c, q, err)
 }

@@ -85,6 +85,11 @@ func configOf(m *model.SchedulerConfig) *client.SchedulerConfiguration {
 			BindingSchedulerEnabled: m.Preemption[model.JobBinding],
 		},
 	}
+	for t := range model.JobType(model.JobTypes) {
+		if m.Observes(t) {
+			out.PreemptionConfig.Observe = append(out.PreemptionConfig.Observe, t.String())
+		}
+	}
 	for _, gate := range out.FeatureGates.All() {
 		*gate.Value = cloneBool(*gate.Value)
 	}
@@ -196,6 +201,13 @@ func configFrom(conf *client.SchedulerConfiguration) (*model.SchedulerConfig, er
 	m.Preemption[model.JobSystem], m.Preemption[model.JobSysBatch] = p.SystemSchedulerEnabled, p.SysBatchSchedulerEnabled
 	m.Preemption[model.JobBatch], m.Preemption[model.JobService] = p.BatchSchedulerEnabled, p.ServiceSchedulerEnabled
 	m.Preemption[model.JobBinding] = p.BindingSchedulerEnabled
+	for _, name := range p.Observe {
+		t, err := model.ParseJobType(name)
+		if err != nil {
+			return nil, rest.Invalid("PreemptionConfig.Observe: %v", err).With("Field", "PreemptionConfig.Observe")
+		}
+		m.Observe[t] = !m.Preemption[t] // a client that enables it may not have the field
+	}
 	if conf.PriorityDelta != nil {
 		if *conf.PriorityDelta < 0 || *conf.PriorityDelta > math.MaxInt32 {
 			return nil, rest.Invalid("invalid PriorityDelta %d: it must be between 0 and %d", *conf.PriorityDelta, math.MaxInt32).With("Field", "PriorityDelta")

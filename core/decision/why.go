@@ -15,6 +15,23 @@ var (
 	verdictNames = [model.Verdicts]string{"evicted", "unneeded", "reprieved", "spared", "shielded"}
 )
 
+// wouldEvict is the verdict about victims of a decision that was not carried out.
+const wouldEvict = "would be evicted"
+
+// WhyObserved is Why for a decision that was not carried out.
+func WhyObserved(c *model.Choice, snap *state.Snapshot) *events.Why {
+	w := Why(c, snap)
+	if w == nil {
+		return nil
+	}
+	for i := range w.Candidates {
+		if x := &w.Candidates[i]; x.Verdict == verdictNames[model.Evicted] {
+			x.Verdict = wouldEvict
+		}
+	}
+	return w
+}
+
 // Why resolves an explanation in a state that holds its candidates. It returns nil for nil.
 func Why(c *model.Choice, snap *state.Snapshot) *events.Why {
 	if c == nil {

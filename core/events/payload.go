@@ -62,9 +62,11 @@ type DecisionPayload struct {
 	// of an older release.
 	PlannedOn uint64 `json:",omitempty"`
 	PlannedAt int64  `json:",omitempty"`
-	Reason    string
-	Victims   []Victim
-	Why       *Why `json:",omitempty"` // nil: the plan is of a release without explanations
+	// Observed marks a decision that was recorded and not carried out. AllocID is empty.
+	Observed bool `json:",omitempty"`
+	Reason   string
+	Victims  []Victim
+	Why      *Why `json:",omitempty"` // nil: the plan is of a release without explanations
 }
 
 // Why explains a decision: the options that were compared, and the verdicts about the

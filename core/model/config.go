@@ -26,14 +26,17 @@ func ParseAlgorithm(s string) (Algorithm, error) {
 // SchedulerConfig is the configuration that operators set for the whole cluster. It
 // is part of the state, so workers that plan on the same snapshot use the same one.
 type SchedulerConfig struct {
-	Algorithm     Algorithm
-	Preemption    [EvalTypes]bool // by JobType
-	PriorityDelta *int32          // the base gap; nil uses the policy's own
-	Policy        string          // name of the active policy
-	OnFault       string          // OnFaultDeny (also if empty) or OnFaultDefault
-	BrokerPaused  bool            // evaluations are queued and none is delivered
-	Coalescing    *bool           // one evaluation of a job stands for many; nil: on
-	Shedding      *bool           // superseded evaluations are cancelled; nil: on
+	Algorithm  Algorithm
+	Preemption [EvalTypes]bool // by JobType
+	// Observe makes the decisions of job types that may not preempt, and records them
+	// without evicting. Preemption prevails. Bindings are not observed.
+	Observe       [EvalTypes]bool
+	PriorityDelta *int32 // the base gap; nil uses the policy's own
+	Policy        string // name of the active policy
+	OnFault       string // OnFaultDeny (also if empty) or OnFaultDefault
+	BrokerPaused  bool   // evaluations are queued and none is delivered
+	Coalescing    *bool  // one evaluation of a job stands for many; nil: on
+	Shedding      *bool  // superseded evaluations are cancelled; nil: on
 	Gates         FeatureGates
 	// Moves is how many instances of one job may be moved to other nodes in any window,
 	// to make room for instances that fit nowhere. nil: nothing is moved.
@@ -51,6 +54,9 @@ type FeatureGates struct {
 	// such a binding has priority 0 and never preempts.
 	StrictPriorityClasses *bool
 }
+
+// Observes reports whether decisions of jobs of a type are recorded and not carried out.
+func (c *SchedulerConfig) Observes(t JobType) bool { return c.Observe[t] && !c.Preemption[t] }
 
 // BindingsQueueByPriority reports whether bindings are queued by priority.
 func (c *SchedulerConfig) BindingsQueueByPriority() bool {

@@ -62,6 +62,10 @@ type Evaluation struct {
 	Failed       map[string]*Explanation // by group
 	Queued       map[string]int          // missing instances by group
 
+	// Observed holds decisions to evict that were not carried out, instead of which it is
+	// blocked; see SchedulerConfig.Observe.
+	Observed []*Observation
+
 	// Since is the index since which its binding waits, over all its evaluations,
 	// so that among equal priorities the binding that waits longest is first. It is
 	// 0 for jobs, which use CreateIndex.

@@ -191,3 +191,46 @@ const (
 	Shielded          // a strict disruption budget or its all-or-none job protects it
 	Verdicts  = iota
 )
+
+// An Observation is a decision to evict that was made and not carried out, because
+// preemption is only observed for the type of the job. It is part of the evaluation that
+// waits instead.
+type Observation struct {
+	AllocID string // that the placement would have had
+	Group   string
+	NodeID  string
+	Victims []string // allocation IDs, in the order of the plan
+	Policy  string   // version of the policy that chose the victims
+	Choice  *Choice  // nil: the scheduler explains nothing
+	// PlannedOn is the index of the state on which the decision was made, and PlannedAt its
+	// time, in Unix nanoseconds.
+	PlannedOn uint64
+	PlannedAt int64
+}
+
+// MaxObservations bounds the observations of an evaluation.
+const MaxObservations = 64
+
+// isSame reports whether two observations are of the same decision.
+func (o *Observation) isSame(x *Observation) bool {
+	return o.Group == x.Group && o.NodeID == x.NodeID && o.Policy == x.Policy && slices.Equal(o.Victims, x.Victims)
+}
+
+// MergeObservations returns the observations of an evaluation that was planned again: those
+// that it had, if the same decisions were made again, or the new ones. So a decision is
+// recorded once, however often the evaluation is planned.
+func MergeObservations(had, made []*Observation) []*Observation {
+	if slices.EqualFunc(had, made, (*Observation).isSame) {
+		return had
+	}
+	return made
+}
+
+// NewObservations returns the observations of a blocked evaluation that were made on the
+// state on which it blocked, and not by an earlier attempt.
+func (e *Evaluation) NewObservations() []*Observation {
+	if e.Status != EvalBlocked || len(e.Observed) == 0 || e.Observed[0].PlannedOn != e.SnapshotIndex {
+		return nil
+	}
+	return e.Observed
+}

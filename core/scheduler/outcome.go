@@ -31,6 +31,9 @@ type Outcome struct {
 	// SearchesCut is the number of searches, for gangs or under strict budgets, that
 	// reached a bound before they had tried everything.
 	SearchesCut int
+	// Observed holds the decisions to evict that were made and are not in the plan, because
+	// preemption is only observed for the type of the job.
+	Observed []*model.Observation
 	// Fault is the error of the policy if it was at fault; nil: it was not. The plan
 	// then has no evictions, unless the default policy decided instead.
 	Fault error

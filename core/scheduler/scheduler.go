@@ -141,7 +141,13 @@ func (s *Scheduler) planJob(policies *policy.Set, eval *model.Evaluation, snap *
 	if err != nil {
 		return nil, err
 	}
-	return a.finish(), nil
+	out := a.finish()
+	if instance == nil && !out.Placed() && !s.config.Hypothetical && placement.Observes(snap, a.e.Job) {
+		if err := s.observe(policies, eval, snap, now, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // planAgain plans an evaluation without the policy version that was at fault: with the

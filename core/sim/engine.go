@@ -287,6 +287,7 @@ func (e *engine) observe(r worker.Report) {
 	}
 	e.jobs.evaluated(r.Eval.JobKey(), r.Outcome)
 	e.record.queued(e, r)
+	e.record.observations(e, r)
 }
 
 // WriteEvals applies evaluations, as the log of a server would.

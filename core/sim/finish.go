@@ -29,7 +29,7 @@ func (e *engine) finish() *Run {
 		Result: &Result{
 			Version: 1, Scenario: e.file.Name, Policy: e.policyName(), PolicyVersion: e.version.ID,
 			Seed: e.file.Seed, Placements: e.record.placements, Bindings: e.bound.list,
-			Unplaced: append(e.jobs.unplaced(snap), unbound...), Evicted: e.record.evicted, Decisions: e.record.decisions, Moved: e.record.moved, Running: e.running(), Metrics: m,
+			Unplaced: append(e.jobs.unplaced(snap), unbound...), Evicted: e.record.evicted, Decisions: e.record.decisions, Observed: e.record.observed, Moved: e.record.moved, Running: e.running(), Metrics: m,
 		},
 	}
 }

@@ -19,6 +19,7 @@ type recorder struct {
 	placements []Placement
 	evicted    []Evicted
 	decisions  []Decision
+	observed   []Observed
 	cases      []whatIfCase // of decisions, in the same order; empty unless Options.WhatIf is set
 	moved      []Moved
 	timing     bool
@@ -145,6 +146,33 @@ func (r *recorder) placed(e *engine, view *replayState, a *model.Allocation, vic
 	}
 	r.collector.Placed(now, a, told, choice)
 	view.apply(a, victims)
+}
+
+// observations records the decisions of an evaluation that were not carried out. Their
+// victims are in the state, because nothing has evicted them.
+func (r *recorder) observations(e *engine, report worker.Report) {
+	now, snap := e.now(), e.store.Snapshot()
+	for _, o := range report.Observed {
+		d := Observed{
+			At: At(now), Alloc: o.AllocID, Job: report.Eval.JobID, Group: o.Group, Node: o.NodeID, Priority: report.Eval.Priority,
+			Victims: slices.Sorted(slices.Values(o.Victims)), Choice: o.Choice, Cost: Cost{HighestPriority: math.MinInt32},
+		}
+		var victims []*model.Allocation
+		for _, id := range o.Victims {
+			v := snap.Alloc(id)
+			if v == nil {
+				continue
+			}
+			victims = append(victims, v)
+			d.LostWork += At(v.Group.LostWork(v.Age(now)))
+			d.Cost.HighestPriority = max(d.Cost.HighestPriority, v.Job.Priority)
+		}
+		protect.EachViolation(&snap.View, now, victims, func(int) { d.Cost.BudgetViolations++ })
+		if e.opts.Explain {
+			d.Why = decision.WhyObserved(o.Choice, snap)
+		}
+		r.observed = append(r.observed, d)
+	}
 }
 
 // rounded rounds a score to nine decimals: enough for comparisons, and short.

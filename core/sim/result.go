@@ -23,7 +23,9 @@ type Result struct {
 	Moved         []Moved     `json:"moved,omitempty"`
 	Running       []string    `json:"running"`
 	Decisions     []Decision  `json:"decisions,omitempty"` // to evict; only if Options.Explain is set
-	Metrics       any         `json:"metrics"`
+	// Observed holds decisions to evict that were not carried out; see Preemption of scenarios.
+	Observed []Observed `json:"observed,omitempty"`
+	Metrics  any        `json:"metrics"`
 }
 
 // Decision is a placement that evicted others, with its reasons as servers record them.
@@ -36,6 +38,28 @@ type Decision struct {
 	Victims  []string    `json:"victims"`
 	Why      *events.Why `json:"why"`
 	WhatIf   []WhatIf    `json:"whatIf,omitempty"` // one for each victim; only if Options.WhatIf is set
+}
+
+// Observed is a decision to evict that was recorded and not carried out.
+type Observed struct {
+	At       At          `json:"at"`
+	Alloc    string      `json:"alloc"` // that would have been placed
+	Job      string      `json:"job"`
+	Group    string      `json:"group"`
+	Node     string      `json:"node"`
+	Priority int32       `json:"priority"`
+	Victims  []string    `json:"victims"` // ascending
+	LostWork At          `json:"lostWork"`
+	Why      *events.Why `json:"why,omitempty"` // only if Options.Explain is set
+
+	Cost   Cost          `json:"-"`
+	Choice *model.Choice `json:"-"` // explains the decision
+}
+
+// Cost sums up the victims of a decision.
+type Cost struct {
+	HighestPriority  int32
+	BudgetViolations int
 }
 
 // WhatIf states in words what would have spared a victim.

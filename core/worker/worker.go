@@ -66,8 +66,11 @@ type Report struct {
 	Outcome *scheduler.Outcome // nil: an error came first
 	Plans   []*model.Plan
 	Results []*model.PlanResult
-	Err     error
-	Took    time.Duration
+	// Observed holds the decisions that were recorded and not carried out. Those that an
+	// earlier attempt of the evaluation has recorded are not repeated.
+	Observed []*model.Observation
+	Err      error
+	Took     time.Duration
 }
 
 // Config configures a Worker. All fields above Begin are required.
@@ -140,7 +143,7 @@ func (w *Worker) Work(ctx context.Context, d broker.Delivery) error {
 	snap, err := w.process(ctx, &d, &report)
 	switch {
 	case err == nil:
-		err = w.finish(ctx, d, snap, report.Outcome)
+		report.Observed, err = w.finish(ctx, d, snap, report.Outcome)
 	case errors.Is(err, ErrTooManyAttempts) && w.Retry > 0:
 		err = w.retryLater(ctx, d, snap)
 	}
@@ -209,12 +212,17 @@ func (w *Worker) now(eval *model.Evaluation) int64 {
 	return max(w.Clock.Now().UnixNano(), eval.WaitUntil)
 }
 
-// finish writes the results of an evaluation and acks it.
-func (w *Worker) finish(ctx context.Context, d broker.Delivery, snap *state.Snapshot, out *scheduler.Outcome) error {
-	if err := w.Evals.WriteEvals(ctx, d, w.resultEvals(d.Eval, snap, out)...); err != nil {
-		return fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
+// finish writes the results of an evaluation and acks it. It returns the observations that
+// the results have recorded.
+func (w *Worker) finish(ctx context.Context, d broker.Delivery, snap *state.Snapshot, out *scheduler.Outcome) (observed []*model.Observation, err error) {
+	results := w.resultEvals(d.Eval, snap, out)
+	for _, e := range results { // before the write: the state owns what is written
+		observed = append(observed, e.NewObservations()...)
 	}
-	return w.Queue.Ack(context.WithoutCancel(ctx), d.Eval.ID, d.Token, snap.Index())
+	if err := w.Evals.WriteEvals(ctx, d, results...); err != nil {
+		return nil, fmt.Errorf("evaluation %s: %w", d.Eval.ID, err)
+	}
+	return observed, w.Queue.Ack(context.WithoutCancel(ctx), d.Eval.ID, d.Token, snap.Index())
 }
 
 // results returns the evaluations to write for an outcome: the processed one, a blocked one
@@ -233,7 +241,7 @@ func (w *Worker) resultEvals(eval *model.Evaluation, snap *state.Snapshot, out *
 	switch {
 	case out.Placed():
 		done.Status, done.Failed, done.Queued = model.EvalComplete, nil, nil
-		done.Classes, done.BlockedNodes = nil, nil
+		done.Classes, done.BlockedNodes, done.Observed = nil, nil, nil
 	case eval.Status == model.EvalBlocked:
 		w.block(&done, snap, out)
 		if !out.Plan.Empty() {
@@ -268,6 +276,7 @@ func (w *Worker) block(e *model.Evaluation, snap *state.Snapshot, out *scheduler
 	e.Status, e.SnapshotIndex = model.EvalBlocked, snap.Index()
 	e.Attempts++
 	e.Classes, e.Escaped, e.BlockedNodes = out.Classes, out.Escaped, out.BlockedNodes
+	e.Observed = model.MergeObservations(e.Observed, out.Observed)
 }
 
 // followUp returns a new evaluation of the same job.

@@ -2,8 +2,8 @@ package client
 
 import "context"
 
-// Decision is a placement that evicted others: the victims, the beneficiary, and why the
-// scheduler decided so. Every server has the same record of it.
+// Decision is a placement that evicted others, or would have: the victims, the beneficiary,
+// and why the scheduler decided so. Every server has the same record of it.
 type Decision struct {
 	Index         uint64 // of the entry that committed it
 	Time          int64  // Unix nanoseconds
@@ -11,11 +11,12 @@ type Decision struct {
 	EvalID        string
 	JobID         string
 	Group         string `json:",omitempty"`
-	AllocID       string // of the placement, or of the claim of a binding
+	AllocID       string // of the placement, or of the claim of a binding; empty if Observed
 	NodeID        string `json:",omitempty"`
 	ClusterID     string `json:",omitempty"` // instead of NodeID, for a binding
 	Priority      int
 	PolicyVersion string // that selected the victims
+	Observed      bool   `json:",omitempty"` // it was recorded, and nothing was evicted
 	Reason        string // why others had to leave
 	Victims       []DecisionVictim
 	Why           *DecisionWhy `json:",omitempty"` // absent if the server that decided ran an older release
@@ -87,7 +88,7 @@ type DecisionCandidate struct {
 	Namespace string
 	NodeID    string
 	Priority  int
-	Verdict   string   // evicted, unneeded, reprieved, spared or shielded
+	Verdict   string   // evicted, would be evicted, unneeded, reprieved, spared or shielded
 	Tier      *int64   `json:",omitempty"` // lower is evicted first; absent if the policy did not score it
 	Score     *float64 `json:",omitempty"` // lower is evicted first, if the tiers are equal
 }

@@ -356,6 +356,9 @@ type PreemptionConfig struct {
 	BatchSchedulerEnabled    bool
 	ServiceSchedulerEnabled  bool
 	BindingSchedulerEnabled  bool
+	// Observe lists types of jobs (service, batch, system, sysbatch) for which decisions to
+	// evict are made and recorded, and nothing is evicted. Enabled prevails.
+	Observe []string `json:",omitempty"`
 }
 
 // SchedulerConfigurationResponse holds the configuration in Nomad's form.

@@ -1292,7 +1292,7 @@ Decision = TypedDict(
     },
     total=False,
 )
-Decision.__doc__ = "Decision is a placement that evicted others: the victims, the beneficiary, and why the scheduler decided so. Every server has the same record of it."
+Decision.__doc__ = "Decision is a placement that evicted others, or would have: the victims, the beneficiary, and why the scheduler decided so. Every server has the same record of it."
 
 DecisionCall = TypedDict(
     "DecisionCall",

@@ -39,7 +39,7 @@ var exceptions = map[string]exception{
 	"core/sim/metrics.Collector methods":          {32, "receives the events of a run: a method per kind of event"},
 	"core/model.Allocation fields":                {27, document},
 	"core/model.Binding fields":                   {29, document},
-	"core/model.Evaluation fields":                {24, document},
+	"core/model.Evaluation fields":                {25, document},
 	"core/model.Group fields":                     {29, document},
 	"core/model.Job fields":                       {21, document},
 	"core/model.Node fields":                      {21, document},

@@ -10,7 +10,7 @@ import (
 func Decision(d *eventsink.Decision, p *events.DecisionPayload) *client.Decision {
 	out := &client.Decision{
 		Index: d.Index, Time: d.Time, Namespace: d.Namespace, EvalID: p.EvalID, JobID: p.JobID, Group: p.Group, AllocID: p.AllocID,
-		NodeID: p.NodeID, ClusterID: p.ClusterID, Priority: int(p.Priority), PolicyVersion: p.PolicyVersion, Reason: p.Reason,
+		NodeID: p.NodeID, ClusterID: p.ClusterID, Priority: int(p.Priority), PolicyVersion: p.PolicyVersion, Observed: p.Observed, Reason: p.Reason,
 		Victims: []client.DecisionVictim{},
 	}
 	for _, v := range p.Victims {

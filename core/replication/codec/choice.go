@@ -79,3 +79,28 @@ func (d *Decoder) policyCall(m *pb.PolicyCall) (c model.PolicyCall) {
 	}
 	return model.PolicyCall{Version: d.name(m.Version), Hook: d.name(m.Hook), Columns: m.Columns, Part: d.name(m.Part)}
 }
+
+// observedChoice encodes the explanation of an observation with names of its own: an
+// evaluation is encoded apart from others.
+func observedChoice(c *model.Choice, m *pb.Observation) *pb.Choice {
+	if c == nil {
+		return nil
+	}
+	var e Encoder
+	out := e.choice(c)
+	m.Names = e.Names()
+	return out
+}
+
+// observedChoice decodes the explanation of an observation.
+func (d *Decoder) observedChoice(m *pb.Observation) *model.Choice {
+	if m.Choice == nil {
+		return nil
+	}
+	own := NewDecoder(nil, m.Names)
+	c := own.choice(m.Choice)
+	if err := own.Err(); err != nil {
+		d.fail("choice of an observation: %v", err)
+	}
+	return c
+}

@@ -240,3 +240,12 @@ func encodePreemption(on *[model.EvalTypes]bool) []bool {
 	}
 	return on[:model.JobTypes]
 }
+
+// encodeObserve omits the field if nothing is observed, so that servers of a release
+// without it can read the rest.
+func encodeObserve(on *[model.EvalTypes]bool) []bool {
+	if *on == [model.EvalTypes]bool{} {
+		return nil
+	}
+	return on[:model.JobTypes]
+}

@@ -133,6 +133,12 @@ func (f *filler) fields(v reflect.Value) {
 			f.fill(v.Field(i))
 		}
 	}
+	switch x := v.Addr().Interface().(type) { // counts of 32 bits
+	case *model.Choice:
+		x.Options, x.Omitted = int(uint32(x.Options)), int(uint32(x.Omitted))
+	case *model.RankedOption:
+		x.Victims = int(uint32(x.Victims))
+	}
 }
 
 // scalar sets a value without parts. Enumerations stay within their limits, since

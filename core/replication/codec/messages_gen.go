@@ -694,6 +694,7 @@ func (e *Encoder) evaluation(v *model.Evaluation, m *pb.Evaluation) {
 	m.ModifyIndex = v.ModifyIndex
 	m.CreateTime = v.CreateTime
 	m.ModifyTime = v.ModifyTime
+	m.Observed = encodePointers(v.Observed, e.Observation)
 	m.Since = v.Since
 }
 
@@ -734,7 +735,53 @@ func (d *Decoder) evaluation(m *pb.Evaluation, v *model.Evaluation) {
 	v.ModifyIndex = m.ModifyIndex
 	v.CreateTime = m.CreateTime
 	v.ModifyTime = m.ModifyTime
+	v.Observed = decodePointers(m.Observed, d.Observation)
 	v.Since = m.Since
+}
+
+// Observation converts to a message; nil yields nil.
+func (e *Encoder) Observation(v *model.Observation) *pb.Observation {
+	if v == nil {
+		return nil
+	}
+	m := &pb.Observation{}
+	e.observation(v, m)
+	return m
+}
+
+func (e *Encoder) observation(v *model.Observation, m *pb.Observation) {
+	m.AllocId = e.id(v.AllocID)
+	m.Group = Text(v.Group)
+	m.NodeId = Text(v.NodeID)
+	m.Victims = e.ids(v.Victims)
+	m.Policy = Text(v.Policy)
+	m.Choice = observedChoice(v.Choice, m)
+	m.PlannedOn = v.PlannedOn
+	m.PlannedAt = v.PlannedAt
+}
+
+// Observation converts from a message; nil yields nil.
+func (d *Decoder) Observation(m *pb.Observation) *model.Observation {
+	if m == nil {
+		return nil
+	}
+	v := &model.Observation{}
+	d.observation(m, v)
+	return v
+}
+
+func (d *Decoder) observation(m *pb.Observation, v *model.Observation) {
+	if m == nil {
+		return
+	}
+	v.AllocID = d.id(m.AllocId)
+	v.Group = m.Group
+	v.NodeID = m.NodeId
+	v.Victims = d.ids(m.Victims)
+	v.Policy = m.Policy
+	v.Choice = d.observedChoice(m)
+	v.PlannedOn = m.PlannedOn
+	v.PlannedAt = m.PlannedAt
 }
 
 // Explanation converts to a message; nil yields nil.
@@ -1426,6 +1473,7 @@ func (e *Encoder) schedulerConfig(v *model.SchedulerConfig, m *pb.SchedulerConfi
 	m.Shedding = v.Shedding
 	m.ModifyIndex = v.ModifyIndex
 	m.Moves = e.Rate(v.Moves)
+	m.Observe = encodeObserve(&v.Observe)
 	m.PriorityBasedScheduling = v.Gates.PriorityBasedScheduling
 	m.PriorityBasedPreemptiveScheduling = v.Gates.PriorityBasedPreemptiveScheduling
 	m.StrictPriorityClasses = v.Gates.StrictPriorityClasses
@@ -1455,6 +1503,7 @@ func (d *Decoder) schedulerConfig(m *pb.SchedulerConfig, v *model.SchedulerConfi
 	v.Shedding = m.Shedding
 	v.ModifyIndex = m.ModifyIndex
 	v.Moves = d.Rate(m.Moves)
+	v.Observe = d.preemption(m.Observe)
 	v.Gates.PriorityBasedScheduling = m.PriorityBasedScheduling
 	v.Gates.PriorityBasedPreemptiveScheduling = m.PriorityBasedPreemptiveScheduling
 	v.Gates.StrictPriorityClasses = m.StrictPriorityClasses

@@ -35,7 +35,7 @@ var fieldsByVersion = sync.OnceValue(func() map[uint32]map[protoreflect.FullName
 // are cleared until every server understands them. The fields of other messages
 // were requested by a user, and cause a refusal.
 var computed = []protoreflect.Name{
-	"Evaluation", "Batch", "Plan", "CommitGroup", "Stop", "Eviction", "Claim", "Allocation", "Explanation", "NodeReason",
+	"Evaluation", "Batch", "Plan", "CommitGroup", "Stop", "Eviction", "Claim", "Allocation", "Explanation", "NodeReason", "Observation",
 	"Assignment", "Withdrawal", "ClientUpdate", "AssignmentUpdate", "Node", "Device", "PolicyCheck", "Cluster",
 }
 

@@ -6394,6 +6394,7 @@ type Evaluation struct {
 	ModifyIndex   uint64                  `protobuf:"varint,21,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
 	CreateTime    int64                   `protobuf:"fixed64,22,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	ModifyTime    int64                   `protobuf:"fixed64,23,opt,name=modify_time,json=modifyTime,proto3" json:"modify_time,omitempty"`
+	Observed      []*Observation          `protobuf:"bytes,24,rep,name=observed,proto3" json:"observed,omitempty"`
 	Since         uint64                  `protobuf:"varint,200,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6590,9 +6591,125 @@ func (x *Evaluation) GetModifyTime() int64 {
 	return 0
 }
 
+func (x *Evaluation) GetObserved() []*Observation {
+	if x != nil {
+		return x.Observed
+	}
+	return nil
+}
+
 func (x *Evaluation) GetSince() uint64 {
 	if x != nil {
 		return x.Since
+	}
+	return 0
+}
+
+// Observation is a decision to evict that was not carried out. The choice refers to names.
+type Observation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AllocId       []byte                 `protobuf:"bytes,1,opt,name=alloc_id,json=allocId,proto3" json:"alloc_id,omitempty"`
+	Group         string                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
+	NodeId        string                 `protobuf:"bytes,3,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	Victims       [][]byte               `protobuf:"bytes,4,rep,name=victims,proto3" json:"victims,omitempty"`
+	Policy        string                 `protobuf:"bytes,5,opt,name=policy,proto3" json:"policy,omitempty"`
+	Choice        *Choice                `protobuf:"bytes,6,opt,name=choice,proto3" json:"choice,omitempty"`
+	Names         [][]byte               `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
+	PlannedOn     uint64                 `protobuf:"varint,8,opt,name=planned_on,json=plannedOn,proto3" json:"planned_on,omitempty"`
+	PlannedAt     int64                  `protobuf:"fixed64,9,opt,name=planned_at,json=plannedAt,proto3" json:"planned_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Observation) Reset() {
+	*x = Observation{}
+	mi := &file_replication_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Observation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Observation) ProtoMessage() {}
+
+func (x *Observation) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Observation.ProtoReflect.Descriptor instead.
+func (*Observation) Descriptor() ([]byte, []int) {
+	return file_replication_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *Observation) GetAllocId() []byte {
+	if x != nil {
+		return x.AllocId
+	}
+	return nil
+}
+
+func (x *Observation) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Observation) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *Observation) GetVictims() [][]byte {
+	if x != nil {
+		return x.Victims
+	}
+	return nil
+}
+
+func (x *Observation) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *Observation) GetChoice() *Choice {
+	if x != nil {
+		return x.Choice
+	}
+	return nil
+}
+
+func (x *Observation) GetNames() [][]byte {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *Observation) GetPlannedOn() uint64 {
+	if x != nil {
+		return x.PlannedOn
+	}
+	return 0
+}
+
+func (x *Observation) GetPlannedAt() int64 {
+	if x != nil {
+		return x.PlannedAt
 	}
 	return 0
 }
@@ -6614,7 +6731,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6626,7 +6743,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[75]
+	mi := &file_replication_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6639,7 +6756,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{75}
+	return file_replication_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Explanation) GetNodes() int64 {
@@ -6715,7 +6832,7 @@ type NodeReason struct {
 
 func (x *NodeReason) Reset() {
 	*x = NodeReason{}
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6727,7 +6844,7 @@ func (x *NodeReason) String() string {
 func (*NodeReason) ProtoMessage() {}
 
 func (x *NodeReason) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[76]
+	mi := &file_replication_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6740,7 +6857,7 @@ func (x *NodeReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeReason.ProtoReflect.Descriptor instead.
 func (*NodeReason) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{76}
+	return file_replication_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *NodeReason) GetNodeId() []byte {
@@ -6769,6 +6886,7 @@ type SchedulerConfig struct {
 	Shedding                          *bool                  `protobuf:"varint,8,opt,name=shedding,proto3,oneof" json:"shedding,omitempty"`
 	ModifyIndex                       uint64                 `protobuf:"varint,9,opt,name=modify_index,json=modifyIndex,proto3" json:"modify_index,omitempty"`
 	Moves                             *Rate                  `protobuf:"bytes,10,opt,name=moves,proto3" json:"moves,omitempty"`
+	Observe                           []bool                 `protobuf:"varint,11,rep,packed,name=observe,proto3" json:"observe,omitempty"` // by job type
 	PriorityBasedScheduling           *bool                  `protobuf:"varint,200,opt,name=priority_based_scheduling,json=priorityBasedScheduling,proto3,oneof" json:"priority_based_scheduling,omitempty"`
 	PriorityBasedPreemptiveScheduling *bool                  `protobuf:"varint,201,opt,name=priority_based_preemptive_scheduling,json=priorityBasedPreemptiveScheduling,proto3,oneof" json:"priority_based_preemptive_scheduling,omitempty"`
 	StrictPriorityClasses             *bool                  `protobuf:"varint,202,opt,name=strict_priority_classes,json=strictPriorityClasses,proto3,oneof" json:"strict_priority_classes,omitempty"`
@@ -6778,7 +6896,7 @@ type SchedulerConfig struct {
 
 func (x *SchedulerConfig) Reset() {
 	*x = SchedulerConfig{}
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6790,7 +6908,7 @@ func (x *SchedulerConfig) String() string {
 func (*SchedulerConfig) ProtoMessage() {}
 
 func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[77]
+	mi := &file_replication_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6803,7 +6921,7 @@ func (x *SchedulerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulerConfig.ProtoReflect.Descriptor instead.
 func (*SchedulerConfig) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{77}
+	return file_replication_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *SchedulerConfig) GetAlgorithm() string {
@@ -6876,6 +6994,13 @@ func (x *SchedulerConfig) GetMoves() *Rate {
 	return nil
 }
 
+func (x *SchedulerConfig) GetObserve() []bool {
+	if x != nil {
+		return x.Observe
+	}
+	return nil
+}
+
 func (x *SchedulerConfig) GetPriorityBasedScheduling() bool {
 	if x != nil && x.PriorityBasedScheduling != nil {
 		return *x.PriorityBasedScheduling
@@ -6910,7 +7035,7 @@ type PriorityClass struct {
 
 func (x *PriorityClass) Reset() {
 	*x = PriorityClass{}
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6922,7 +7047,7 @@ func (x *PriorityClass) String() string {
 func (*PriorityClass) ProtoMessage() {}
 
 func (x *PriorityClass) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[78]
+	mi := &file_replication_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6935,7 +7060,7 @@ func (x *PriorityClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityClass.ProtoReflect.Descriptor instead.
 func (*PriorityClass) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{78}
+	return file_replication_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PriorityClass) GetName() string {
@@ -6987,7 +7112,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6999,7 +7124,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[79]
+	mi := &file_replication_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7012,7 +7137,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{79}
+	return file_replication_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Namespace) GetName() string {
@@ -7080,7 +7205,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7092,7 +7217,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[80]
+	mi := &file_replication_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7105,7 +7230,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{80}
+	return file_replication_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PolicyVersion) GetId() string {
@@ -7225,7 +7350,7 @@ type PolicyLimits struct {
 
 func (x *PolicyLimits) Reset() {
 	*x = PolicyLimits{}
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7237,7 +7362,7 @@ func (x *PolicyLimits) String() string {
 func (*PolicyLimits) ProtoMessage() {}
 
 func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[81]
+	mi := &file_replication_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7250,7 +7375,7 @@ func (x *PolicyLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyLimits.ProtoReflect.Descriptor instead.
 func (*PolicyLimits) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{81}
+	return file_replication_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *PolicyLimits) GetFuel() uint64 {
@@ -7292,7 +7417,7 @@ type PolicyCheck struct {
 
 func (x *PolicyCheck) Reset() {
 	*x = PolicyCheck{}
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7304,7 +7429,7 @@ func (x *PolicyCheck) String() string {
 func (*PolicyCheck) ProtoMessage() {}
 
 func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[82]
+	mi := &file_replication_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7317,7 +7442,7 @@ func (x *PolicyCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyCheck.ProtoReflect.Descriptor instead.
 func (*PolicyCheck) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{82}
+	return file_replication_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *PolicyCheck) GetOk() bool {
@@ -7357,7 +7482,7 @@ type PolicyState struct {
 
 func (x *PolicyState) Reset() {
 	*x = PolicyState{}
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7369,7 +7494,7 @@ func (x *PolicyState) String() string {
 func (*PolicyState) ProtoMessage() {}
 
 func (x *PolicyState) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[83]
+	mi := &file_replication_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7382,7 +7507,7 @@ func (x *PolicyState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyState.ProtoReflect.Descriptor instead.
 func (*PolicyState) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{83}
+	return file_replication_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PolicyState) GetName() string {
@@ -7454,7 +7579,7 @@ type Trial struct {
 
 func (x *Trial) Reset() {
 	*x = Trial{}
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7466,7 +7591,7 @@ func (x *Trial) String() string {
 func (*Trial) ProtoMessage() {}
 
 func (x *Trial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[84]
+	mi := &file_replication_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7479,7 +7604,7 @@ func (x *Trial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trial.ProtoReflect.Descriptor instead.
 func (*Trial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{84}
+	return file_replication_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Trial) GetVersion() string {
@@ -7531,7 +7656,7 @@ type TrialPlan struct {
 
 func (x *TrialPlan) Reset() {
 	*x = TrialPlan{}
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7543,7 +7668,7 @@ func (x *TrialPlan) String() string {
 func (*TrialPlan) ProtoMessage() {}
 
 func (x *TrialPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[85]
+	mi := &file_replication_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7556,7 +7681,7 @@ func (x *TrialPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialPlan.ProtoReflect.Descriptor instead.
 func (*TrialPlan) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{85}
+	return file_replication_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *TrialPlan) GetBlock() int64 {
@@ -7620,7 +7745,7 @@ type PolicyTrial struct {
 
 func (x *PolicyTrial) Reset() {
 	*x = PolicyTrial{}
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7632,7 +7757,7 @@ func (x *PolicyTrial) String() string {
 func (*PolicyTrial) ProtoMessage() {}
 
 func (x *PolicyTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[86]
+	mi := &file_replication_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7645,7 +7770,7 @@ func (x *PolicyTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyTrial.ProtoReflect.Descriptor instead.
 func (*PolicyTrial) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{86}
+	return file_replication_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *PolicyTrial) GetName() string {
@@ -7736,7 +7861,7 @@ type TrialBlock struct {
 
 func (x *TrialBlock) Reset() {
 	*x = TrialBlock{}
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7748,7 +7873,7 @@ func (x *TrialBlock) String() string {
 func (*TrialBlock) ProtoMessage() {}
 
 func (x *TrialBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[87]
+	mi := &file_replication_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7761,7 +7886,7 @@ func (x *TrialBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialBlock.ProtoReflect.Descriptor instead.
 func (*TrialBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{87}
+	return file_replication_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *TrialBlock) GetStart() int64 {
@@ -7796,7 +7921,7 @@ type ShadowSums struct {
 
 func (x *ShadowSums) Reset() {
 	*x = ShadowSums{}
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7808,7 +7933,7 @@ func (x *ShadowSums) String() string {
 func (*ShadowSums) ProtoMessage() {}
 
 func (x *ShadowSums) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[88]
+	mi := &file_replication_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7821,7 +7946,7 @@ func (x *ShadowSums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowSums.ProtoReflect.Descriptor instead.
 func (*ShadowSums) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{88}
+	return file_replication_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ShadowSums) GetCompared() int64 {
@@ -7862,7 +7987,7 @@ type PolicySums struct {
 
 func (x *PolicySums) Reset() {
 	*x = PolicySums{}
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7874,7 +7999,7 @@ func (x *PolicySums) String() string {
 func (*PolicySums) ProtoMessage() {}
 
 func (x *PolicySums) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[89]
+	mi := &file_replication_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7887,7 +8012,7 @@ func (x *PolicySums) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySums.ProtoReflect.Descriptor instead.
 func (*PolicySums) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{89}
+	return file_replication_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *PolicySums) GetPlaced() int64 {
@@ -7969,7 +8094,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7981,7 +8106,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[90]
+	mi := &file_replication_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7994,7 +8119,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{90}
+	return file_replication_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Token) GetAccessor() string {
@@ -8065,7 +8190,7 @@ type Signer struct {
 
 func (x *Signer) Reset() {
 	*x = Signer{}
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8077,7 +8202,7 @@ func (x *Signer) String() string {
 func (*Signer) ProtoMessage() {}
 
 func (x *Signer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[91]
+	mi := &file_replication_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8090,7 +8215,7 @@ func (x *Signer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signer.ProtoReflect.Descriptor instead.
 func (*Signer) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{91}
+	return file_replication_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Signer) GetServerId() string {
@@ -8141,7 +8266,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8153,7 +8278,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[92]
+	mi := &file_replication_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8166,7 +8291,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{92}
+	return file_replication_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *AuditRecord) GetIndex() uint64 {
@@ -8254,7 +8379,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8266,7 +8391,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[93]
+	mi := &file_replication_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8279,7 +8404,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{93}
+	return file_replication_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Result) GetCode() string {
@@ -8362,7 +8487,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8374,7 +8499,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[94]
+	mi := &file_replication_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8387,7 +8512,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{94}
+	return file_replication_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Record) GetRecord() isRecord_Record {
@@ -8790,7 +8915,7 @@ type SnapshotHead struct {
 
 func (x *SnapshotHead) Reset() {
 	*x = SnapshotHead{}
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8802,7 +8927,7 @@ func (x *SnapshotHead) String() string {
 func (*SnapshotHead) ProtoMessage() {}
 
 func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[95]
+	mi := &file_replication_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8815,7 +8940,7 @@ func (x *SnapshotHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotHead.ProtoReflect.Descriptor instead.
 func (*SnapshotHead) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{95}
+	return file_replication_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *SnapshotHead) GetIndex() uint64 {
@@ -8874,7 +8999,7 @@ type JobBlock struct {
 
 func (x *JobBlock) Reset() {
 	*x = JobBlock{}
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8886,7 +9011,7 @@ func (x *JobBlock) String() string {
 func (*JobBlock) ProtoMessage() {}
 
 func (x *JobBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[96]
+	mi := &file_replication_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8899,7 +9024,7 @@ func (x *JobBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBlock.ProtoReflect.Descriptor instead.
 func (*JobBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{96}
+	return file_replication_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *JobBlock) GetKey() *JobKey {
@@ -8933,7 +9058,7 @@ type AllocBlock struct {
 
 func (x *AllocBlock) Reset() {
 	*x = AllocBlock{}
-	mi := &file_replication_proto_msgTypes[97]
+	mi := &file_replication_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8945,7 +9070,7 @@ func (x *AllocBlock) String() string {
 func (*AllocBlock) ProtoMessage() {}
 
 func (x *AllocBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[97]
+	mi := &file_replication_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8958,7 +9083,7 @@ func (x *AllocBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocBlock.ProtoReflect.Descriptor instead.
 func (*AllocBlock) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{97}
+	return file_replication_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *AllocBlock) GetNames() [][]byte {
@@ -8987,7 +9112,7 @@ type JobKeyDirty struct {
 
 func (x *JobKeyDirty) Reset() {
 	*x = JobKeyDirty{}
-	mi := &file_replication_proto_msgTypes[98]
+	mi := &file_replication_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8999,7 +9124,7 @@ func (x *JobKeyDirty) String() string {
 func (*JobKeyDirty) ProtoMessage() {}
 
 func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[98]
+	mi := &file_replication_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9012,7 +9137,7 @@ func (x *JobKeyDirty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobKeyDirty.ProtoReflect.Descriptor instead.
 func (*JobKeyDirty) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{98}
+	return file_replication_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *JobKeyDirty) GetKey() *JobKey {
@@ -9053,7 +9178,7 @@ type Upload struct {
 
 func (x *Upload) Reset() {
 	*x = Upload{}
-	mi := &file_replication_proto_msgTypes[99]
+	mi := &file_replication_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9065,7 +9190,7 @@ func (x *Upload) String() string {
 func (*Upload) ProtoMessage() {}
 
 func (x *Upload) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[99]
+	mi := &file_replication_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9078,7 +9203,7 @@ func (x *Upload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Upload.ProtoReflect.Descriptor instead.
 func (*Upload) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{99}
+	return file_replication_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Upload) GetDigest() string {
@@ -9104,7 +9229,7 @@ type UploadChunk struct {
 
 func (x *UploadChunk) Reset() {
 	*x = UploadChunk{}
-	mi := &file_replication_proto_msgTypes[100]
+	mi := &file_replication_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9116,7 +9241,7 @@ func (x *UploadChunk) String() string {
 func (*UploadChunk) ProtoMessage() {}
 
 func (x *UploadChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[100]
+	mi := &file_replication_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9129,7 +9254,7 @@ func (x *UploadChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadChunk.ProtoReflect.Descriptor instead.
 func (*UploadChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{100}
+	return file_replication_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *UploadChunk) GetData() []byte {
@@ -9152,7 +9277,7 @@ type AppliedKey struct {
 
 func (x *AppliedKey) Reset() {
 	*x = AppliedKey{}
-	mi := &file_replication_proto_msgTypes[101]
+	mi := &file_replication_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9164,7 +9289,7 @@ func (x *AppliedKey) String() string {
 func (*AppliedKey) ProtoMessage() {}
 
 func (x *AppliedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[101]
+	mi := &file_replication_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9177,7 +9302,7 @@ func (x *AppliedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedKey.ProtoReflect.Descriptor instead.
 func (*AppliedKey) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{101}
+	return file_replication_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *AppliedKey) GetKey() string {
@@ -9227,7 +9352,7 @@ type ModuleChunk struct {
 
 func (x *ModuleChunk) Reset() {
 	*x = ModuleChunk{}
-	mi := &file_replication_proto_msgTypes[102]
+	mi := &file_replication_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9239,7 +9364,7 @@ func (x *ModuleChunk) String() string {
 func (*ModuleChunk) ProtoMessage() {}
 
 func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[102]
+	mi := &file_replication_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9252,7 +9377,7 @@ func (x *ModuleChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModuleChunk.ProtoReflect.Descriptor instead.
 func (*ModuleChunk) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{102}
+	return file_replication_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ModuleChunk) GetDigest() string {
@@ -9292,7 +9417,7 @@ type SnapshotTail struct {
 
 func (x *SnapshotTail) Reset() {
 	*x = SnapshotTail{}
-	mi := &file_replication_proto_msgTypes[103]
+	mi := &file_replication_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9304,7 +9429,7 @@ func (x *SnapshotTail) String() string {
 func (*SnapshotTail) ProtoMessage() {}
 
 func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_proto_msgTypes[103]
+	mi := &file_replication_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9317,7 +9442,7 @@ func (x *SnapshotTail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTail.ProtoReflect.Descriptor instead.
 func (*SnapshotTail) Descriptor() ([]byte, []int) {
-	return file_replication_proto_rawDescGZIP(), []int{103}
+	return file_replication_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *SnapshotTail) GetRecords() uint64 {
@@ -9987,7 +10112,7 @@ const file_replication_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdc\b\n" +
 	"\n" +
 	"Evaluation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x1c\n" +
@@ -10017,7 +10142,8 @@ const file_replication_proto_rawDesc = "" +
 	"\vcreate_time\x18\x16 \x01(\x10R\n" +
 	"createTime\x12\x1f\n" +
 	"\vmodify_time\x18\x17 \x01(\x10R\n" +
-	"modifyTime\x12\x15\n" +
+	"modifyTime\x12<\n" +
+	"\bobserved\x18\x18 \x03(\v2 .cede.replication.v1.ObservationR\bobserved\x12\x15\n" +
 	"\x05since\x18\xc8\x01 \x01(\x04R\x05since\x1a:\n" +
 	"\fClassesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x06R\x03key\x12\x14\n" +
@@ -10027,7 +10153,19 @@ const file_replication_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2 .cede.replication.v1.ExplanationR\x05value:\x028\x01\x1a9\n" +
 	"\vQueuedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\"\xd6\x05\n" +
+	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\"\x92\x02\n" +
+	"\vObservation\x12\x19\n" +
+	"\balloc_id\x18\x01 \x01(\fR\aallocId\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\tR\x05group\x12\x17\n" +
+	"\anode_id\x18\x03 \x01(\tR\x06nodeId\x12\x18\n" +
+	"\avictims\x18\x04 \x03(\fR\avictims\x12\x16\n" +
+	"\x06policy\x18\x05 \x01(\tR\x06policy\x123\n" +
+	"\x06choice\x18\x06 \x01(\v2\x1b.cede.replication.v1.ChoiceR\x06choice\x12\x14\n" +
+	"\x05names\x18\a \x03(\fR\x05names\x12\x1d\n" +
+	"\n" +
+	"planned_on\x18\b \x01(\x04R\tplannedOn\x12\x1d\n" +
+	"\n" +
+	"planned_at\x18\t \x01(\x10R\tplannedAt\"\xd6\x05\n" +
 	"\vExplanation\x12\x14\n" +
 	"\x05nodes\x18\x01 \x01(\x12R\x05nodes\x12K\n" +
 	"\tnot_ready\x18\x02 \x03(\v2..cede.replication.v1.Explanation.NotReadyEntryR\bnotReady\x12J\n" +
@@ -10054,7 +10192,7 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"NodeReason\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\fR\x06nodeId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd6\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xf0\x05\n" +
 	"\x0fSchedulerConfig\x12\x1c\n" +
 	"\talgorithm\x18\x01 \x01(\tR\talgorithm\x12\x1e\n" +
 	"\n" +
@@ -10070,7 +10208,8 @@ const file_replication_proto_rawDesc = "" +
 	"\bshedding\x18\b \x01(\bH\x02R\bshedding\x88\x01\x01\x12!\n" +
 	"\fmodify_index\x18\t \x01(\x04R\vmodifyIndex\x12/\n" +
 	"\x05moves\x18\n" +
-	" \x01(\v2\x19.cede.replication.v1.RateR\x05moves\x12@\n" +
+	" \x01(\v2\x19.cede.replication.v1.RateR\x05moves\x12\x18\n" +
+	"\aobserve\x18\v \x03(\bR\aobserve\x12@\n" +
 	"\x19priority_based_scheduling\x18\xc8\x01 \x01(\bH\x03R\x17priorityBasedScheduling\x88\x01\x01\x12U\n" +
 	"$priority_based_preemptive_scheduling\x18\xc9\x01 \x01(\bH\x04R!priorityBasedPreemptiveScheduling\x88\x01\x01\x12<\n" +
 	"\x17strict_priority_classes\x18\xca\x01 \x01(\bH\x05R\x15strictPriorityClasses\x88\x01\x01B\x11\n" +
@@ -10308,7 +10447,7 @@ func file_replication_proto_rawDescGZIP() []byte {
 	return file_replication_proto_rawDescData
 }
 
-var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 134)
+var file_replication_proto_msgTypes = make([]protoimpl.MessageInfo, 135)
 var file_replication_proto_goTypes = []any{
 	(*Entry)(nil),                // 0: cede.replication.v1.Entry
 	(*Bootstrap)(nil),            // 1: cede.replication.v1.Bootstrap
@@ -10385,68 +10524,69 @@ var file_replication_proto_goTypes = []any{
 	(*Taint)(nil),                // 72: cede.replication.v1.Taint
 	(*Device)(nil),               // 73: cede.replication.v1.Device
 	(*Evaluation)(nil),           // 74: cede.replication.v1.Evaluation
-	(*Explanation)(nil),          // 75: cede.replication.v1.Explanation
-	(*NodeReason)(nil),           // 76: cede.replication.v1.NodeReason
-	(*SchedulerConfig)(nil),      // 77: cede.replication.v1.SchedulerConfig
-	(*PriorityClass)(nil),        // 78: cede.replication.v1.PriorityClass
-	(*Namespace)(nil),            // 79: cede.replication.v1.Namespace
-	(*PolicyVersion)(nil),        // 80: cede.replication.v1.PolicyVersion
-	(*PolicyLimits)(nil),         // 81: cede.replication.v1.PolicyLimits
-	(*PolicyCheck)(nil),          // 82: cede.replication.v1.PolicyCheck
-	(*PolicyState)(nil),          // 83: cede.replication.v1.PolicyState
-	(*Trial)(nil),                // 84: cede.replication.v1.Trial
-	(*TrialPlan)(nil),            // 85: cede.replication.v1.TrialPlan
-	(*PolicyTrial)(nil),          // 86: cede.replication.v1.PolicyTrial
-	(*TrialBlock)(nil),           // 87: cede.replication.v1.TrialBlock
-	(*ShadowSums)(nil),           // 88: cede.replication.v1.ShadowSums
-	(*PolicySums)(nil),           // 89: cede.replication.v1.PolicySums
-	(*Token)(nil),                // 90: cede.replication.v1.Token
-	(*Signer)(nil),               // 91: cede.replication.v1.Signer
-	(*AuditRecord)(nil),          // 92: cede.replication.v1.AuditRecord
-	(*Result)(nil),               // 93: cede.replication.v1.Result
-	(*Record)(nil),               // 94: cede.replication.v1.Record
-	(*SnapshotHead)(nil),         // 95: cede.replication.v1.SnapshotHead
-	(*JobBlock)(nil),             // 96: cede.replication.v1.JobBlock
-	(*AllocBlock)(nil),           // 97: cede.replication.v1.AllocBlock
-	(*JobKeyDirty)(nil),          // 98: cede.replication.v1.JobKeyDirty
-	(*Upload)(nil),               // 99: cede.replication.v1.Upload
-	(*UploadChunk)(nil),          // 100: cede.replication.v1.UploadChunk
-	(*AppliedKey)(nil),           // 101: cede.replication.v1.AppliedKey
-	(*ModuleChunk)(nil),          // 102: cede.replication.v1.ModuleChunk
-	(*SnapshotTail)(nil),         // 103: cede.replication.v1.SnapshotTail
-	nil,                          // 104: cede.replication.v1.ClusterChange.ReportedEntry
-	nil,                          // 105: cede.replication.v1.Cluster.CapacityEntry
-	nil,                          // 106: cede.replication.v1.Cluster.AttributesEntry
-	nil,                          // 107: cede.replication.v1.Cluster.ReportedEntry
-	nil,                          // 108: cede.replication.v1.Binding.ResourcesEntry
-	nil,                          // 109: cede.replication.v1.Binding.WeightsEntry
-	nil,                          // 110: cede.replication.v1.Budget.LabelsEntry
-	nil,                          // 111: cede.replication.v1.Job.MetaEntry
-	nil,                          // 112: cede.replication.v1.Group.ResourcesEntry
-	nil,                          // 113: cede.replication.v1.Group.LabelsEntry
-	nil,                          // 114: cede.replication.v1.Group.AnnotationsEntry
-	nil,                          // 115: cede.replication.v1.Group.MetaEntry
-	nil,                          // 116: cede.replication.v1.Task.EnvEntry
-	nil,                          // 117: cede.replication.v1.Task.ResourcesEntry
-	nil,                          // 118: cede.replication.v1.Spread.TargetsEntry
-	nil,                          // 119: cede.replication.v1.LabelTerm.LabelsEntry
-	nil,                          // 120: cede.replication.v1.Node.CapacityEntry
-	nil,                          // 121: cede.replication.v1.Node.ReservedEntry
-	nil,                          // 122: cede.replication.v1.Node.AttributesEntry
-	nil,                          // 123: cede.replication.v1.Node.MetaEntry
-	nil,                          // 124: cede.replication.v1.Device.AttributesEntry
-	nil,                          // 125: cede.replication.v1.Evaluation.ClassesEntry
-	nil,                          // 126: cede.replication.v1.Evaluation.FailedEntry
-	nil,                          // 127: cede.replication.v1.Evaluation.QueuedEntry
-	nil,                          // 128: cede.replication.v1.Explanation.NotReadyEntry
-	nil,                          // 129: cede.replication.v1.Explanation.FilteredEntry
-	nil,                          // 130: cede.replication.v1.Explanation.ExhaustedEntry
-	nil,                          // 131: cede.replication.v1.Explanation.PreemptedEntry
-	nil,                          // 132: cede.replication.v1.PolicyVersion.ChecksEntry
-	nil,                          // 133: cede.replication.v1.PolicyState.TrippedEntry
+	(*Observation)(nil),          // 75: cede.replication.v1.Observation
+	(*Explanation)(nil),          // 76: cede.replication.v1.Explanation
+	(*NodeReason)(nil),           // 77: cede.replication.v1.NodeReason
+	(*SchedulerConfig)(nil),      // 78: cede.replication.v1.SchedulerConfig
+	(*PriorityClass)(nil),        // 79: cede.replication.v1.PriorityClass
+	(*Namespace)(nil),            // 80: cede.replication.v1.Namespace
+	(*PolicyVersion)(nil),        // 81: cede.replication.v1.PolicyVersion
+	(*PolicyLimits)(nil),         // 82: cede.replication.v1.PolicyLimits
+	(*PolicyCheck)(nil),          // 83: cede.replication.v1.PolicyCheck
+	(*PolicyState)(nil),          // 84: cede.replication.v1.PolicyState
+	(*Trial)(nil),                // 85: cede.replication.v1.Trial
+	(*TrialPlan)(nil),            // 86: cede.replication.v1.TrialPlan
+	(*PolicyTrial)(nil),          // 87: cede.replication.v1.PolicyTrial
+	(*TrialBlock)(nil),           // 88: cede.replication.v1.TrialBlock
+	(*ShadowSums)(nil),           // 89: cede.replication.v1.ShadowSums
+	(*PolicySums)(nil),           // 90: cede.replication.v1.PolicySums
+	(*Token)(nil),                // 91: cede.replication.v1.Token
+	(*Signer)(nil),               // 92: cede.replication.v1.Signer
+	(*AuditRecord)(nil),          // 93: cede.replication.v1.AuditRecord
+	(*Result)(nil),               // 94: cede.replication.v1.Result
+	(*Record)(nil),               // 95: cede.replication.v1.Record
+	(*SnapshotHead)(nil),         // 96: cede.replication.v1.SnapshotHead
+	(*JobBlock)(nil),             // 97: cede.replication.v1.JobBlock
+	(*AllocBlock)(nil),           // 98: cede.replication.v1.AllocBlock
+	(*JobKeyDirty)(nil),          // 99: cede.replication.v1.JobKeyDirty
+	(*Upload)(nil),               // 100: cede.replication.v1.Upload
+	(*UploadChunk)(nil),          // 101: cede.replication.v1.UploadChunk
+	(*AppliedKey)(nil),           // 102: cede.replication.v1.AppliedKey
+	(*ModuleChunk)(nil),          // 103: cede.replication.v1.ModuleChunk
+	(*SnapshotTail)(nil),         // 104: cede.replication.v1.SnapshotTail
+	nil,                          // 105: cede.replication.v1.ClusterChange.ReportedEntry
+	nil,                          // 106: cede.replication.v1.Cluster.CapacityEntry
+	nil,                          // 107: cede.replication.v1.Cluster.AttributesEntry
+	nil,                          // 108: cede.replication.v1.Cluster.ReportedEntry
+	nil,                          // 109: cede.replication.v1.Binding.ResourcesEntry
+	nil,                          // 110: cede.replication.v1.Binding.WeightsEntry
+	nil,                          // 111: cede.replication.v1.Budget.LabelsEntry
+	nil,                          // 112: cede.replication.v1.Job.MetaEntry
+	nil,                          // 113: cede.replication.v1.Group.ResourcesEntry
+	nil,                          // 114: cede.replication.v1.Group.LabelsEntry
+	nil,                          // 115: cede.replication.v1.Group.AnnotationsEntry
+	nil,                          // 116: cede.replication.v1.Group.MetaEntry
+	nil,                          // 117: cede.replication.v1.Task.EnvEntry
+	nil,                          // 118: cede.replication.v1.Task.ResourcesEntry
+	nil,                          // 119: cede.replication.v1.Spread.TargetsEntry
+	nil,                          // 120: cede.replication.v1.LabelTerm.LabelsEntry
+	nil,                          // 121: cede.replication.v1.Node.CapacityEntry
+	nil,                          // 122: cede.replication.v1.Node.ReservedEntry
+	nil,                          // 123: cede.replication.v1.Node.AttributesEntry
+	nil,                          // 124: cede.replication.v1.Node.MetaEntry
+	nil,                          // 125: cede.replication.v1.Device.AttributesEntry
+	nil,                          // 126: cede.replication.v1.Evaluation.ClassesEntry
+	nil,                          // 127: cede.replication.v1.Evaluation.FailedEntry
+	nil,                          // 128: cede.replication.v1.Evaluation.QueuedEntry
+	nil,                          // 129: cede.replication.v1.Explanation.NotReadyEntry
+	nil,                          // 130: cede.replication.v1.Explanation.FilteredEntry
+	nil,                          // 131: cede.replication.v1.Explanation.ExhaustedEntry
+	nil,                          // 132: cede.replication.v1.Explanation.PreemptedEntry
+	nil,                          // 133: cede.replication.v1.PolicyVersion.ChecksEntry
+	nil,                          // 134: cede.replication.v1.PolicyState.TrippedEntry
 }
 var file_replication_proto_depIdxs = []int32{
-	92,  // 0: cede.replication.v1.Entry.audit:type_name -> cede.replication.v1.AuditRecord
+	93,  // 0: cede.replication.v1.Entry.audit:type_name -> cede.replication.v1.AuditRecord
 	1,   // 1: cede.replication.v1.Entry.bootstrap:type_name -> cede.replication.v1.Bootstrap
 	2,   // 2: cede.replication.v1.Entry.set_version:type_name -> cede.replication.v1.SetVersion
 	3,   // 3: cede.replication.v1.Entry.register_job:type_name -> cede.replication.v1.RegisterJob
@@ -10459,11 +10599,11 @@ var file_replication_proto_depIdxs = []int32{
 	9,   // 10: cede.replication.v1.Entry.delete_nodes:type_name -> cede.replication.v1.DeleteNodes
 	10,  // 11: cede.replication.v1.Entry.update_allocs:type_name -> cede.replication.v1.UpdateAllocs
 	12,  // 12: cede.replication.v1.Entry.set_config:type_name -> cede.replication.v1.SetConfig
-	78,  // 13: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
+	79,  // 13: cede.replication.v1.Entry.upsert_priority_class:type_name -> cede.replication.v1.PriorityClass
 	13,  // 14: cede.replication.v1.Entry.delete_priority_class:type_name -> cede.replication.v1.DeletePriorityClass
 	16,  // 15: cede.replication.v1.Entry.collect:type_name -> cede.replication.v1.Collect
 	18,  // 16: cede.replication.v1.Entry.put_chunk:type_name -> cede.replication.v1.PutChunk
-	80,  // 17: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
+	81,  // 17: cede.replication.v1.Entry.load_policy:type_name -> cede.replication.v1.PolicyVersion
 	19,  // 18: cede.replication.v1.Entry.check_policy:type_name -> cede.replication.v1.CheckPolicy
 	21,  // 19: cede.replication.v1.Entry.change_policy:type_name -> cede.replication.v1.ChangePolicy
 	22,  // 20: cede.replication.v1.Entry.put_token:type_name -> cede.replication.v1.PutToken
@@ -10494,32 +10634,32 @@ var file_replication_proto_depIdxs = []int32{
 	72,  // 45: cede.replication.v1.ChangeNodes.untaint:type_name -> cede.replication.v1.Taint
 	72,  // 46: cede.replication.v1.ChangeNodes.taint:type_name -> cede.replication.v1.Taint
 	11,  // 47: cede.replication.v1.UpdateAllocs.updates:type_name -> cede.replication.v1.ClientUpdate
-	77,  // 48: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
-	79,  // 49: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
+	78,  // 48: cede.replication.v1.SetConfig.config:type_name -> cede.replication.v1.SchedulerConfig
+	80,  // 49: cede.replication.v1.UpsertNamespace.namespace:type_name -> cede.replication.v1.Namespace
 	59,  // 50: cede.replication.v1.Collect.jobs:type_name -> cede.replication.v1.JobKey
-	82,  // 51: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
-	88,  // 52: cede.replication.v1.ReportShadow.sums:type_name -> cede.replication.v1.ShadowSums
-	85,  // 53: cede.replication.v1.ChangePolicy.trial:type_name -> cede.replication.v1.TrialPlan
-	90,  // 54: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
-	91,  // 55: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
+	83,  // 51: cede.replication.v1.CheckPolicy.check:type_name -> cede.replication.v1.PolicyCheck
+	89,  // 52: cede.replication.v1.ReportShadow.sums:type_name -> cede.replication.v1.ShadowSums
+	86,  // 53: cede.replication.v1.ChangePolicy.trial:type_name -> cede.replication.v1.TrialPlan
+	91,  // 54: cede.replication.v1.PutToken.token:type_name -> cede.replication.v1.Token
+	92,  // 55: cede.replication.v1.PutSigner.signer:type_name -> cede.replication.v1.Signer
 	37,  // 56: cede.replication.v1.UpsertClusters.clusters:type_name -> cede.replication.v1.Cluster
 	38,  // 57: cede.replication.v1.UpsertBinding.binding:type_name -> cede.replication.v1.Binding
 	74,  // 58: cede.replication.v1.UpsertBinding.eval:type_name -> cede.replication.v1.Evaluation
 	59,  // 59: cede.replication.v1.StopBinding.key:type_name -> cede.replication.v1.JobKey
 	74,  // 60: cede.replication.v1.StopBinding.eval:type_name -> cede.replication.v1.Evaluation
 	30,  // 61: cede.replication.v1.ChangeClusters.changes:type_name -> cede.replication.v1.ClusterChange
-	104, // 62: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
+	105, // 62: cede.replication.v1.ClusterChange.reported:type_name -> cede.replication.v1.ClusterChange.ReportedEntry
 	56,  // 63: cede.replication.v1.ClusterChange.leases:type_name -> cede.replication.v1.Claim
 	59,  // 64: cede.replication.v1.DeleteBinding.key:type_name -> cede.replication.v1.JobKey
 	35,  // 65: cede.replication.v1.UpdateAssignments.updates:type_name -> cede.replication.v1.AssignmentUpdate
-	105, // 66: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
-	106, // 67: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
-	107, // 68: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
-	108, // 69: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
-	109, // 70: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
+	106, // 66: cede.replication.v1.Cluster.capacity:type_name -> cede.replication.v1.Cluster.CapacityEntry
+	107, // 67: cede.replication.v1.Cluster.attributes:type_name -> cede.replication.v1.Cluster.AttributesEntry
+	108, // 68: cede.replication.v1.Cluster.reported:type_name -> cede.replication.v1.Cluster.ReportedEntry
+	109, // 69: cede.replication.v1.Binding.resources:type_name -> cede.replication.v1.Binding.ResourcesEntry
+	110, // 70: cede.replication.v1.Binding.weights:type_name -> cede.replication.v1.Binding.WeightsEntry
 	67,  // 71: cede.replication.v1.Binding.constraints:type_name -> cede.replication.v1.Constraint
 	59,  // 72: cede.replication.v1.Assignment.binding:type_name -> cede.replication.v1.JobKey
-	110, // 73: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
+	111, // 73: cede.replication.v1.Budget.labels:type_name -> cede.replication.v1.Budget.LabelsEntry
 	44,  // 74: cede.replication.v1.Budget.min_available:type_name -> cede.replication.v1.Bound
 	44,  // 75: cede.replication.v1.Budget.max_unavailable:type_name -> cede.replication.v1.Bound
 	42,  // 76: cede.replication.v1.Budget.max_evictions:type_name -> cede.replication.v1.Rate
@@ -10544,93 +10684,95 @@ var file_replication_proto_depIdxs = []int32{
 	59,  // 95: cede.replication.v1.Claim.claimant:type_name -> cede.replication.v1.JobKey
 	57,  // 96: cede.replication.v1.Claim.devices:type_name -> cede.replication.v1.DeviceUse
 	57,  // 97: cede.replication.v1.Allocation.devices:type_name -> cede.replication.v1.DeviceUse
-	111, // 98: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
+	112, // 98: cede.replication.v1.Job.meta:type_name -> cede.replication.v1.Job.MetaEntry
 	62,  // 99: cede.replication.v1.Job.groups:type_name -> cede.replication.v1.Group
 	61,  // 100: cede.replication.v1.Job.toleration:type_name -> cede.replication.v1.PreemptionToleration
-	112, // 101: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
+	113, // 101: cede.replication.v1.Group.resources:type_name -> cede.replication.v1.Group.ResourcesEntry
 	66,  // 102: cede.replication.v1.Group.devices:type_name -> cede.replication.v1.DeviceRequest
-	113, // 103: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
+	114, // 103: cede.replication.v1.Group.labels:type_name -> cede.replication.v1.Group.LabelsEntry
 	67,  // 104: cede.replication.v1.Group.constraints:type_name -> cede.replication.v1.Constraint
 	68,  // 105: cede.replication.v1.Group.affinities:type_name -> cede.replication.v1.Affinity
 	69,  // 106: cede.replication.v1.Group.spread:type_name -> cede.replication.v1.Spread
 	70,  // 107: cede.replication.v1.Group.colocate:type_name -> cede.replication.v1.LabelTerm
 	70,  // 108: cede.replication.v1.Group.separate:type_name -> cede.replication.v1.LabelTerm
-	114, // 109: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
-	115, // 110: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
+	115, // 109: cede.replication.v1.Group.annotations:type_name -> cede.replication.v1.Group.AnnotationsEntry
+	116, // 110: cede.replication.v1.Group.meta:type_name -> cede.replication.v1.Group.MetaEntry
 	65,  // 111: cede.replication.v1.Group.tasks:type_name -> cede.replication.v1.Task
 	64,  // 112: cede.replication.v1.Group.tolerations:type_name -> cede.replication.v1.Toleration
 	63,  // 113: cede.replication.v1.Group.disconnect:type_name -> cede.replication.v1.Disconnect
-	116, // 114: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
-	117, // 115: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
+	117, // 114: cede.replication.v1.Task.env:type_name -> cede.replication.v1.Task.EnvEntry
+	118, // 115: cede.replication.v1.Task.resources:type_name -> cede.replication.v1.Task.ResourcesEntry
 	67,  // 116: cede.replication.v1.DeviceRequest.constraints:type_name -> cede.replication.v1.Constraint
 	67,  // 117: cede.replication.v1.Affinity.constraint:type_name -> cede.replication.v1.Constraint
-	118, // 118: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
-	119, // 119: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
-	120, // 120: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
-	121, // 121: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
+	119, // 118: cede.replication.v1.Spread.targets:type_name -> cede.replication.v1.Spread.TargetsEntry
+	120, // 119: cede.replication.v1.LabelTerm.labels:type_name -> cede.replication.v1.LabelTerm.LabelsEntry
+	121, // 120: cede.replication.v1.Node.capacity:type_name -> cede.replication.v1.Node.CapacityEntry
+	122, // 121: cede.replication.v1.Node.reserved:type_name -> cede.replication.v1.Node.ReservedEntry
 	73,  // 122: cede.replication.v1.Node.devices:type_name -> cede.replication.v1.Device
-	122, // 123: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
-	123, // 124: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
+	123, // 123: cede.replication.v1.Node.attributes:type_name -> cede.replication.v1.Node.AttributesEntry
+	124, // 124: cede.replication.v1.Node.meta:type_name -> cede.replication.v1.Node.MetaEntry
 	72,  // 125: cede.replication.v1.Node.taints:type_name -> cede.replication.v1.Taint
-	124, // 126: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
-	125, // 127: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
-	126, // 128: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
-	127, // 129: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
-	128, // 130: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
-	129, // 131: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
-	130, // 132: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
-	131, // 133: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
-	76,  // 134: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
-	42,  // 135: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
-	81,  // 136: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
-	132, // 137: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
-	88,  // 138: cede.replication.v1.PolicyVersion.shadow:type_name -> cede.replication.v1.ShadowSums
-	133, // 139: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
-	84,  // 140: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
-	85,  // 141: cede.replication.v1.PolicyTrial.plan:type_name -> cede.replication.v1.TrialPlan
-	87,  // 142: cede.replication.v1.PolicyTrial.blocks:type_name -> cede.replication.v1.TrialBlock
-	87,  // 143: cede.replication.v1.PolicyTrial.current:type_name -> cede.replication.v1.TrialBlock
-	84,  // 144: cede.replication.v1.PolicyTrial.end:type_name -> cede.replication.v1.Trial
-	89,  // 145: cede.replication.v1.TrialBlock.sums:type_name -> cede.replication.v1.PolicySums
-	89,  // 146: cede.replication.v1.ShadowSums.active:type_name -> cede.replication.v1.PolicySums
-	89,  // 147: cede.replication.v1.ShadowSums.shadow:type_name -> cede.replication.v1.PolicySums
-	59,  // 148: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
-	95,  // 149: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
-	77,  // 150: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
-	78,  // 151: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
-	71,  // 152: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
-	96,  // 153: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
-	97,  // 154: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
-	74,  // 155: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
-	56,  // 156: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
-	98,  // 157: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
-	80,  // 158: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
-	83,  // 159: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
-	99,  // 160: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
-	100, // 161: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
-	90,  // 162: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
-	101, // 163: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
-	102, // 164: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
-	103, // 165: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
-	41,  // 166: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
-	37,  // 167: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
-	38,  // 168: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
-	39,  // 169: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
-	79,  // 170: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
-	91,  // 171: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
-	86,  // 172: cede.replication.v1.Record.policy_trial:type_name -> cede.replication.v1.PolicyTrial
-	92,  // 173: cede.replication.v1.Record.audit:type_name -> cede.replication.v1.AuditRecord
-	59,  // 174: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
-	60,  // 175: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
-	58,  // 176: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
-	59,  // 177: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
-	75,  // 178: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
-	82,  // 179: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
-	180, // [180:180] is the sub-list for method output_type
-	180, // [180:180] is the sub-list for method input_type
-	180, // [180:180] is the sub-list for extension type_name
-	180, // [180:180] is the sub-list for extension extendee
-	0,   // [0:180] is the sub-list for field type_name
+	125, // 126: cede.replication.v1.Device.attributes:type_name -> cede.replication.v1.Device.AttributesEntry
+	126, // 127: cede.replication.v1.Evaluation.classes:type_name -> cede.replication.v1.Evaluation.ClassesEntry
+	127, // 128: cede.replication.v1.Evaluation.failed:type_name -> cede.replication.v1.Evaluation.FailedEntry
+	128, // 129: cede.replication.v1.Evaluation.queued:type_name -> cede.replication.v1.Evaluation.QueuedEntry
+	75,  // 130: cede.replication.v1.Evaluation.observed:type_name -> cede.replication.v1.Observation
+	49,  // 131: cede.replication.v1.Observation.choice:type_name -> cede.replication.v1.Choice
+	129, // 132: cede.replication.v1.Explanation.not_ready:type_name -> cede.replication.v1.Explanation.NotReadyEntry
+	130, // 133: cede.replication.v1.Explanation.filtered:type_name -> cede.replication.v1.Explanation.FilteredEntry
+	131, // 134: cede.replication.v1.Explanation.exhausted:type_name -> cede.replication.v1.Explanation.ExhaustedEntry
+	132, // 135: cede.replication.v1.Explanation.preempted:type_name -> cede.replication.v1.Explanation.PreemptedEntry
+	77,  // 136: cede.replication.v1.Explanation.samples:type_name -> cede.replication.v1.NodeReason
+	42,  // 137: cede.replication.v1.SchedulerConfig.moves:type_name -> cede.replication.v1.Rate
+	82,  // 138: cede.replication.v1.PolicyVersion.limits:type_name -> cede.replication.v1.PolicyLimits
+	133, // 139: cede.replication.v1.PolicyVersion.checks:type_name -> cede.replication.v1.PolicyVersion.ChecksEntry
+	89,  // 140: cede.replication.v1.PolicyVersion.shadow:type_name -> cede.replication.v1.ShadowSums
+	134, // 141: cede.replication.v1.PolicyState.tripped:type_name -> cede.replication.v1.PolicyState.TrippedEntry
+	85,  // 142: cede.replication.v1.PolicyState.last_trial:type_name -> cede.replication.v1.Trial
+	86,  // 143: cede.replication.v1.PolicyTrial.plan:type_name -> cede.replication.v1.TrialPlan
+	88,  // 144: cede.replication.v1.PolicyTrial.blocks:type_name -> cede.replication.v1.TrialBlock
+	88,  // 145: cede.replication.v1.PolicyTrial.current:type_name -> cede.replication.v1.TrialBlock
+	85,  // 146: cede.replication.v1.PolicyTrial.end:type_name -> cede.replication.v1.Trial
+	90,  // 147: cede.replication.v1.TrialBlock.sums:type_name -> cede.replication.v1.PolicySums
+	90,  // 148: cede.replication.v1.ShadowSums.active:type_name -> cede.replication.v1.PolicySums
+	90,  // 149: cede.replication.v1.ShadowSums.shadow:type_name -> cede.replication.v1.PolicySums
+	59,  // 150: cede.replication.v1.Result.eval_jobs:type_name -> cede.replication.v1.JobKey
+	96,  // 151: cede.replication.v1.Record.head:type_name -> cede.replication.v1.SnapshotHead
+	78,  // 152: cede.replication.v1.Record.config:type_name -> cede.replication.v1.SchedulerConfig
+	79,  // 153: cede.replication.v1.Record.priority_class:type_name -> cede.replication.v1.PriorityClass
+	71,  // 154: cede.replication.v1.Record.node:type_name -> cede.replication.v1.Node
+	97,  // 155: cede.replication.v1.Record.job:type_name -> cede.replication.v1.JobBlock
+	98,  // 156: cede.replication.v1.Record.allocs:type_name -> cede.replication.v1.AllocBlock
+	74,  // 157: cede.replication.v1.Record.eval:type_name -> cede.replication.v1.Evaluation
+	56,  // 158: cede.replication.v1.Record.claim:type_name -> cede.replication.v1.Claim
+	99,  // 159: cede.replication.v1.Record.dirty:type_name -> cede.replication.v1.JobKeyDirty
+	81,  // 160: cede.replication.v1.Record.policy_version:type_name -> cede.replication.v1.PolicyVersion
+	84,  // 161: cede.replication.v1.Record.policy_state:type_name -> cede.replication.v1.PolicyState
+	100, // 162: cede.replication.v1.Record.upload:type_name -> cede.replication.v1.Upload
+	101, // 163: cede.replication.v1.Record.upload_chunk:type_name -> cede.replication.v1.UploadChunk
+	91,  // 164: cede.replication.v1.Record.token:type_name -> cede.replication.v1.Token
+	102, // 165: cede.replication.v1.Record.applied:type_name -> cede.replication.v1.AppliedKey
+	103, // 166: cede.replication.v1.Record.module_chunk:type_name -> cede.replication.v1.ModuleChunk
+	104, // 167: cede.replication.v1.Record.tail:type_name -> cede.replication.v1.SnapshotTail
+	41,  // 168: cede.replication.v1.Record.budget:type_name -> cede.replication.v1.Budget
+	37,  // 169: cede.replication.v1.Record.cluster:type_name -> cede.replication.v1.Cluster
+	38,  // 170: cede.replication.v1.Record.binding:type_name -> cede.replication.v1.Binding
+	39,  // 171: cede.replication.v1.Record.assignment:type_name -> cede.replication.v1.Assignment
+	80,  // 172: cede.replication.v1.Record.namespace:type_name -> cede.replication.v1.Namespace
+	92,  // 173: cede.replication.v1.Record.signer:type_name -> cede.replication.v1.Signer
+	87,  // 174: cede.replication.v1.Record.policy_trial:type_name -> cede.replication.v1.PolicyTrial
+	93,  // 175: cede.replication.v1.Record.audit:type_name -> cede.replication.v1.AuditRecord
+	59,  // 176: cede.replication.v1.JobBlock.key:type_name -> cede.replication.v1.JobKey
+	60,  // 177: cede.replication.v1.JobBlock.versions:type_name -> cede.replication.v1.Job
+	58,  // 178: cede.replication.v1.AllocBlock.allocs:type_name -> cede.replication.v1.Allocation
+	59,  // 179: cede.replication.v1.JobKeyDirty.key:type_name -> cede.replication.v1.JobKey
+	76,  // 180: cede.replication.v1.Evaluation.FailedEntry.value:type_name -> cede.replication.v1.Explanation
+	83,  // 181: cede.replication.v1.PolicyVersion.ChecksEntry.value:type_name -> cede.replication.v1.PolicyCheck
+	182, // [182:182] is the sub-list for method output_type
+	182, // [182:182] is the sub-list for method input_type
+	182, // [182:182] is the sub-list for extension type_name
+	182, // [182:182] is the sub-list for extension extendee
+	0,   // [0:182] is the sub-list for field type_name
 }
 
 func init() { file_replication_proto_init() }
@@ -10686,8 +10828,8 @@ func file_replication_proto_init() {
 	file_replication_proto_msgTypes[27].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[28].OneofWrappers = []any{}
 	file_replication_proto_msgTypes[61].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[77].OneofWrappers = []any{}
-	file_replication_proto_msgTypes[94].OneofWrappers = []any{
+	file_replication_proto_msgTypes[78].OneofWrappers = []any{}
+	file_replication_proto_msgTypes[95].OneofWrappers = []any{
 		(*Record_Head)(nil),
 		(*Record_Config)(nil),
 		(*Record_PriorityClass)(nil),
@@ -10720,7 +10862,7 @@ func file_replication_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_proto_rawDesc), len(file_replication_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   134,
+			NumMessages:   135,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

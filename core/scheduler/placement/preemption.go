@@ -17,6 +17,11 @@ func mayPreempt(c *model.SchedulerConfig, job *model.Job) bool {
 	return c.Preemption[job.Type] && !job.NeverPreempts
 }
 
+// Observes reports whether decisions to evict for a job are recorded and not carried out.
+func Observes(snap *state.Snapshot, job *model.Job) bool {
+	return job != nil && snap.Config().Observes(job.Type) && !job.NeverPreempts && !IsHeld(snap, job)
+}
+
 // reasonHeld states why a job with preemption on hold evicts nothing.
 const reasonHeld = "the plan that the user confirmed did not list these evictions"
 
@@ -79,6 +84,9 @@ func (e *Evaluation) noEviction() string {
 		return proposal.FaultReason
 	case e.held:
 		return reasonHeld
+	}
+	if e.State.Base.Config().Observes(e.Job.Type) {
+		return fmt.Sprintf("preemption is only observed for %s jobs", e.Job.Type)
 	}
 	return fmt.Sprintf("preemption is off for %s jobs", e.Job.Type)
 }

@@ -239,7 +239,7 @@ func configChanges(before, after *model.SchedulerConfig) string {
 func configFields(c *model.SchedulerConfig) []field {
 	list := []field{{"algorithm", string(c.Algorithm)}, {"policy", c.PolicyOf(&model.Job{})}, {"priority-delta", optional(c.PriorityDelta)}}
 	for t := range model.EvalTypes {
-		list = append(list, field{"preempt-" + model.JobType(t).String(), fmt.Sprint(c.Preemption[t])})
+		list = append(list, field{"preempt-" + model.JobType(t).String(), preemptionMode(c, model.JobType(t))})
 	}
 	onFault := c.OnFault
 	if onFault == "" {
@@ -256,6 +256,17 @@ func configFields(c *model.SchedulerConfig) []field {
 		field{"PriorityBasedPreemptiveScheduling", optional(c.Gates.PriorityBasedPreemptiveScheduling)},
 		field{"StrictPriorityClasses", optional(c.Gates.StrictPriorityClasses)},
 	)
+}
+
+// preemptionMode returns the word of the setting of a job type.
+func preemptionMode(c *model.SchedulerConfig, t model.JobType) string {
+	switch {
+	case c.Preemption[t]:
+		return "on"
+	case c.Observe[t]:
+		return "observe"
+	}
+	return "off"
 }
 
 // optional returns the text of an optional setting.

@@ -46,6 +46,9 @@ func (e *SchedulerConfig) normalize(c *model.SchedulerConfig) []string {
 	if m := c.Moves; m != nil && (m.Number < 1 || m.Window <= 0) {
 		problems = append(problems, fmt.Sprintf("invalid moves: %d in %s: the number must be 1 or more, and the window above 0", m.Number, m.Window))
 	}
+	if c.Observe[model.JobBinding] {
+		problems = append(problems, "preemption of bindings cannot be observed: it must be on or off")
+	}
 	if _, err := policy.ParseOnFault(c.OnFault); err != nil {
 		problems = append(problems, err.Error())
 	}

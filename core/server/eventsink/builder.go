@@ -146,6 +146,11 @@ func (b *eventBuilder) eval(e *model.Evaluation) {
 		StatusText: e.StatusText, SupersededBy: e.SupersededBy, Blocked: e.Blocked, Previous: e.Previous,
 		Priority: e.Priority, Queued: e.Queued,
 	})
+	if e.ModifyIndex == b.a.Index {
+		for _, o := range e.NewObservations() {
+			addObservation(b, e, o)
+		}
+	}
 }
 
 func (b *eventBuilder) node(kind, id string) {

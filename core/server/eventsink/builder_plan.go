@@ -130,6 +130,34 @@ func decisionReason(d *events.DecisionPayload) string {
 	if len(d.Victims) > 1 {
 		noun = "allocations"
 	}
-	return fmt.Sprintf("no node had enough free capacity for priority %d; evicted %d %s of priority %d or less, losing %s",
-		d.Priority, len(d.Victims), noun, highest, model.LostWorkText(lost))
+	verb, end := "evicted", ""
+	if d.Observed {
+		verb, end = "would evict", "; nothing was evicted, because preemption is only observed"
+	}
+	return fmt.Sprintf("no node had enough free capacity for priority %d; %s %d %s of priority %d or less, losing %s%s",
+		d.Priority, verb, len(d.Victims), noun, highest, model.LostWorkText(lost), end)
+}
+
+// addObservation adds a decision that was not carried out. Nothing is added if all of its
+// victims have ended since.
+func addObservation(b *eventBuilder, e *model.Evaluation, o *model.Observation) {
+	d := events.DecisionPayload{
+		EvalID: e.ID, JobID: e.JobID, Group: o.Group, NodeID: o.NodeID, Priority: e.Priority, PolicyVersion: o.Policy,
+		PlannedOn: o.PlannedOn, PlannedAt: o.PlannedAt, Observed: true,
+	}
+	for _, id := range o.Victims {
+		a := b.a.Snap.Alloc(id)
+		if a == nil || !a.Live() {
+			continue
+		}
+		d.Victims = append(d.Victims, events.Victim{
+			AllocID: a.ID, JobID: a.Job.ID, Namespace: a.Job.Namespace, Group: a.Group.Name, NodeID: a.NodeID,
+			Priority: a.Job.Priority, LostWork: a.Group.LostWork(a.Age(b.a.Entry.Time)), Reason: "would be evicted: preemption is only observed",
+		})
+	}
+	if len(d.Victims) == 0 {
+		return
+	}
+	d.Reason, d.Why = decisionReason(&d), decision.WhyObserved(o.Choice, b.a.Snap)
+	b.add(events.Decision, "PreemptionObserved", e.Namespace, e.ID, d)
 }

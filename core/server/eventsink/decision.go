@@ -29,6 +29,7 @@ type DecisionQuery struct {
 	Namespace string // of the job that was placed; "": any
 	JobID     string // of the job that was placed; "": any
 	EvalID    string // "": any
+	Blocked   string // with EvalID: also those of the blocked evaluation that it created
 	AllocID   string // of the placement or of a victim; "": any
 	// Concerns is a job or a binding that was placed or was a victim; zero: any.
 	Concerns model.JobKey
@@ -36,7 +37,7 @@ type DecisionQuery struct {
 
 // matches reports whether the query selects a decision.
 func (q *DecisionQuery) matches(d *Decision) bool {
-	return d.Index >= q.From && (q.Before == 0 || d.Index < q.Before) && (q.EvalID == "" || d.EvalID == q.EvalID) &&
+	return d.Index >= q.From && (q.Before == 0 || d.Index < q.Before) && (q.EvalID == "" || d.EvalID == q.EvalID || d.EvalID == q.Blocked) &&
 		(q.AllocID == "" || d.AllocID == q.AllocID || slices.ContainsFunc(d.Victims, func(v events.Victim) bool { return v.AllocID == q.AllocID })) &&
 		(q.Namespace == "" || d.Namespace == q.Namespace) &&
 		(q.JobID == "" || d.JobID == q.JobID) && (q.Concerns == model.JobKey{} || d.concerns(q.Concerns))

@@ -162,7 +162,7 @@ func TestCheck_FindsMutants(t *testing.T) {
 			jobOf(t, r, "top").PreemptionPolicy = "Never"
 		}},
 		{"a type of job without preemption", "victims", func(_ *testing.T, r *audit.Run) {
-			r.File.Scheduler.Preemption = &scenario.Preemption{Service: new(false)}
+			r.File.Scheduler.Preemption = &scenario.Preemption{Service: &scenario.PreemptionMode{}}
 		}},
 		{"an eviction without a placement", "victims", func(t *testing.T, r *audit.Run) {
 			drop(t, r, timeline.Placed, "top")

@@ -278,8 +278,11 @@ func (c *cluster) enabled(kind string) bool {
 	if p == nil {
 		return true
 	}
-	flag := map[string]*bool{"service": p.Service, "batch": p.Batch, "system": p.System, "sysbatch": p.SysBatch, "binding": p.Binding}[cmp.Or(kind, "service")]
-	return flag == nil || *flag
+	if kind == "binding" {
+		return p.Binding == nil || *p.Binding
+	}
+	mode := map[string]*scenario.PreemptionMode{"service": p.Service, "batch": p.Batch, "system": p.System, "sysbatch": p.SysBatch}[cmp.Or(kind, "service")]
+	return mode == nil || mode.On
 }
 
 // unlimited is the time of an event that never happens.

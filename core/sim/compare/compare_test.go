@@ -223,3 +223,32 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+// Observed decisions are compared like those that are carried out.
+func TestCompare_ReportsObservedDecisions(t *testing.T) {
+	t.Parallel()
+	of := func(policy string, victims ...string) Run {
+		r := run(policy, 1, 0, 0, 0)
+		r.Decisions = []Decision{{Preemptor: "high.g[0] (observed 1)", Job: "high", Group: "g", Observed: true, Node: "n1", Victims: victims}}
+		return r
+	}
+	none := run("none", 1, 0, 0, 0)
+	none.Decisions = nil
+	for _, c := range []struct {
+		runs []Run
+		want string
+	}{
+		{[]Run{of("a", "x"), of("b", "x")}, "No decision differs."},
+		{[]Run{of("a", "x"), of("b", "y")}, "high.g[0] (observed 1): on the same node b would evict y instead of x"},
+		{[]Run{of("a", "x", "y"), of("b", "x")}, "on the same node b would not evict y"},
+		{[]Run{of("a", "x"), none}, "none finds no victims for it"},
+	} {
+		var b bytes.Buffer
+		if err := New(c.runs).WriteTable(&b, 200); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), c.want) {
+			t.Errorf("the table lacks %q:\n%s", c.want, b.String())
+		}
+	}
+}

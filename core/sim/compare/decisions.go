@@ -17,6 +17,7 @@ type Decision struct {
 	Preemptor  string
 	Job, Group string   // of a binding: its ID, and empty
 	IsBinding  bool     `json:",omitempty"`
+	Observed   bool     `json:",omitempty"` // it was recorded and not carried out
 	Node       string   // of a binding: the clusters with the numbers of replicas
 	Victims    []string // ascending
 	Score      float64
@@ -53,6 +54,7 @@ type Choice struct {
 	Placed    bool
 	At        int64
 	IsBinding bool
+	Observed  bool // it was recorded and not carried out
 	Node      string
 	Victims   []string
 	Score     float64
@@ -69,15 +71,16 @@ func (c Choice) MarshalJSON() ([]byte, error) {
 		}{c.Policy, false})
 	}
 	return json.Marshal(struct {
-		Policy  string   `json:"policy"`
-		Placed  bool     `json:"placed"`
-		At      string   `json:"at"`
-		Node    string   `json:"node"`
-		Victims []string `json:"victims"`
-		Score   float64  `json:"score"`
-		Cost    *Cost    `json:"cost,omitempty"`
-		Chosen  string   `json:"chosen,omitempty"`
-	}{c.Policy, true, time.Duration(c.At).String(), c.Node, append([]string{}, c.Victims...), c.Score, c.cost(), c.Chosen})
+		Policy   string   `json:"policy"`
+		Placed   bool     `json:"placed"`
+		At       string   `json:"at"`
+		Node     string   `json:"node"`
+		Victims  []string `json:"victims"`
+		Score    float64  `json:"score"`
+		Cost     *Cost    `json:"cost,omitempty"`
+		Chosen   string   `json:"chosen,omitempty"`
+		Observed bool     `json:"observed,omitempty"`
+	}{c.Policy, !c.Observed, time.Duration(c.At).String(), c.Node, append([]string{}, c.Victims...), c.Score, c.cost(), c.Chosen, c.Observed})
 }
 
 // divergences returns the differing decisions of the first run of each scenario.
@@ -170,7 +173,7 @@ func newChoice(policy string, d *Decision) Choice {
 	if d == nil {
 		return Choice{Policy: policy}
 	}
-	return Choice{policy, true, d.At, d.IsBinding, d.Node, d.Victims, d.Score, d.Cost, d.Chosen}
+	return Choice{policy, true, d.At, d.IsBinding, d.Observed, d.Node, d.Victims, d.Score, d.Cost, d.Chosen}
 }
 
 // reason describes how the choices differ from that of the first policy.
@@ -189,13 +192,21 @@ func (v *Divergence) reason() string {
 func (c *Choice) describeAgainst(base *Choice) string {
 	switch {
 	case !c.Placed:
-		return c.Policy + " never places it"
+		return c.Policy + base.never()
 	case !base.Placed:
-		return fmt.Sprintf("%s never places it, %s %s", base.Policy, c.Policy, c.action())
+		return fmt.Sprintf("%s%s, %s %s", base.Policy, c.never(), c.Policy, c.action())
 	case c.Node == base.Node && len(c.Victims) > 0 && len(base.Victims) > 0:
 		return c.sameLocation() + c.victimChange(base) + c.timeDifference(base) + c.costDifference(base)
 	}
 	return fmt.Sprintf("%s %s, %s %s%s%s", base.Policy, base.action(), c.Policy, c.action(), c.timeDifference(base), c.costDifference(base))
+}
+
+// never states that another policy has no decision like this one.
+func (c *Choice) never() string {
+	if c.Observed {
+		return " finds no victims for it"
+	}
+	return " never places it"
 }
 
 func (c *Choice) sameLocation() string {
@@ -209,19 +220,31 @@ func (c *Choice) sameLocation() string {
 func (c *Choice) victimChange(base *Choice) string {
 	added, removed := difference(c.Victims, base.Victims), difference(base.Victims, c.Victims)
 	switch {
+	case added == "" && c.Observed:
+		return c.Policy + " would not evict " + removed
 	case added == "":
 		return c.Policy + " does not evict " + removed
+	case removed == "" && c.Observed:
+		return c.Policy + " would also evict " + added
 	case removed == "":
 		return c.Policy + " also evicts " + added
 	}
-	return fmt.Sprintf("%s evicts %s instead of %s", c.Policy, added, removed)
+	return fmt.Sprintf("%s %s %s instead of %s", c.Policy, c.evicts(), added, removed)
 }
 
 func (c *Choice) action() string {
 	if len(c.Victims) == 0 {
 		return "places it on " + c.Node + " without evictions"
 	}
-	return fmt.Sprintf("evicts %d on %s", len(c.Victims), c.Node)
+	return fmt.Sprintf("%s %d on %s", c.evicts(), len(c.Victims), c.Node)
+}
+
+// evicts returns the verb of the decision.
+func (c *Choice) evicts() string {
+	if c.Observed {
+		return "would evict"
+	}
+	return "evicts"
 }
 
 func (c *Choice) timeDifference(base *Choice) string {

@@ -246,7 +246,7 @@ func (c *Choice) String() string {
 	case len(c.Victims) == 0:
 		return fmt.Sprintf("%s: at %s on %s, no evictions", c.Policy, time.Duration(c.At), c.Node)
 	}
-	return fmt.Sprintf("%s: at %s on %s, evicts %s", c.Policy, time.Duration(c.At), c.Node, strings.Join(c.Victims, ", "))
+	return fmt.Sprintf("%s: at %s on %s, %s %s", c.Policy, time.Duration(c.At), c.Node, c.evicts(), strings.Join(c.Victims, ", "))
 }
 
 func shorten(s string, width int) string {

@@ -99,8 +99,8 @@ func (w *nomadWriter) config() {
 	w.file.Scheduler.Algorithm = c.SchedulerAlgorithm
 	p := c.PreemptionConfig
 	w.file.Scheduler.Preemption = &scenario.Preemption{
-		Service: &p.ServiceSchedulerEnabled, Batch: &p.BatchSchedulerEnabled,
-		System: &p.SystemSchedulerEnabled, SysBatch: &p.SysBatchSchedulerEnabled,
+		Service: &scenario.PreemptionMode{On: p.ServiceSchedulerEnabled}, Batch: &scenario.PreemptionMode{On: p.BatchSchedulerEnabled},
+		System: &scenario.PreemptionMode{On: p.SystemSchedulerEnabled}, SysBatch: &scenario.PreemptionMode{On: p.SysBatchSchedulerEnabled},
 	}
 }
 

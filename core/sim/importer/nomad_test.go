@@ -115,7 +115,7 @@ func TestNomad_ConvertsDump(t *testing.T) {
 		Version: 1, Name: "nomad", Description: "a Nomad cluster as it was at 2026-03-01 12:00:00 UTC",
 		Scheduler: scenario.Scheduler{
 			Algorithm: "spread", Policy: "nomad",
-			Preemption: &scenario.Preemption{Service: new(false), Batch: new(false), System: new(true), SysBatch: new(false)},
+			Preemption: &scenario.Preemption{Service: &scenario.PreemptionMode{}, Batch: &scenario.PreemptionMode{}, System: &scenario.PreemptionMode{On: true}, SysBatch: &scenario.PreemptionMode{}},
 		},
 		Namespaces: []scenario.Namespace{{Name: "default"}},
 		Nodes: []scenario.Node{

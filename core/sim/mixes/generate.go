@@ -104,8 +104,8 @@ func (g *generator) scheduler() {
 		s.Algorithm = "spread"
 	}
 	if g.on[preemptionByType] {
-		flag := func() *bool { return new(!g.oneIn(3)) }
-		s.Preemption = &scenario.Preemption{Service: flag(), Batch: flag(), System: flag(), SysBatch: flag(), Binding: flag()}
+		mode := func() *scenario.PreemptionMode { return &scenario.PreemptionMode{On: !g.oneIn(3)} }
+		s.Preemption = &scenario.Preemption{Service: mode(), Batch: mode(), System: mode(), SysBatch: mode(), Binding: new(!g.oneIn(3))}
 	}
 	if g.on[deltas] {
 		s.PriorityDelta = new(int32(pick(g, 1, 1, 5, 10, 20, 40)))

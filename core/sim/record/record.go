@@ -107,11 +107,15 @@ func (w *writer) scheduler() {
 		s.Moves = &scenario.Moves{PerJob: c.Moves.Number, Window: scenario.Duration(c.Moves.Window)}
 	}
 	s.Preemption = &scenario.Preemption{
-		Service: new(c.Preemption[model.JobService]), Batch: new(c.Preemption[model.JobBatch]),
-		System: new(c.Preemption[model.JobSystem]), SysBatch: new(c.Preemption[model.JobSysBatch]),
+		Service: mode(c, model.JobService), Batch: mode(c, model.JobBatch), System: mode(c, model.JobSystem), SysBatch: mode(c, model.JobSysBatch),
 		Binding: new(c.Preemption[model.JobBinding]),
 	}
 	w.policy(c.Policy)
+}
+
+// mode returns the mode of preemption of a job type.
+func mode(c *model.SchedulerConfig, t model.JobType) *scenario.PreemptionMode {
+	return new(scenario.PreemptionMode{On: c.Preemption[t], Observe: c.Observes(t)})
 }
 
 // namespaces writes the stored namespaces with their weights at the start.

@@ -64,6 +64,20 @@ func decodeBool(d *decoder, v reflect.Value, ev event) {
 	v.SetBool(strings.EqualFold(string(ev.text), "true"))
 }
 
+func decodePreemptionMode(d *decoder, v reflect.Value, ev event) {
+	var mode PreemptionMode
+	switch {
+	case ev.kind == kindBool:
+		mode.On = strings.EqualFold(string(ev.text), "true")
+	case ev.kind == kindString && string(ev.text) == observeText:
+		mode.Observe = true
+	default:
+		d.wrongType(ev, "true, false or observe", "write true, false or observe; observe records decisions and evicts nothing")
+		return
+	}
+	v.Set(reflect.ValueOf(mode))
+}
+
 func decodeFloat(d *decoder, v reflect.Value, ev event) {
 	f, ok := math.NaN(), false
 	if ev.kind == kindNumber {

@@ -130,12 +130,13 @@ func (s *Scheduler) resolve() model.SchedulerConfig {
 	if p == nil {
 		p = &Preemption{}
 	}
-	for t, on := range map[model.JobType]*bool{
+	for t, mode := range map[model.JobType]*PreemptionMode{
 		model.JobService: p.Service, model.JobBatch: p.Batch, model.JobSystem: p.System, model.JobSysBatch: p.SysBatch,
-		model.JobBinding: p.Binding,
 	} {
-		config.Preemption[t] = on == nil || *on
+		config.Preemption[t] = mode == nil || mode.On
+		config.Observe[t] = mode != nil && mode.Observe
 	}
+	config.Preemption[model.JobBinding] = p.Binding == nil || *p.Binding
 	return config
 }
 

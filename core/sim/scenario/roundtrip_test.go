@@ -71,10 +71,10 @@ func drawFile(t *rapid.T) *File {
 		Until: maybe(span).Draw(t, "until"),
 	}
 	if rapid.Bool().Draw(t, "preemption") {
-		flag := maybe(rapid.Bool())
+		flag := maybe(rapid.SampledFrom([]PreemptionMode{{}, {On: true}, {Observe: true}}))
 		f.Scheduler.Preemption = &Preemption{
 			Service: flag.Draw(t, "service"), Batch: flag.Draw(t, "batch"), System: flag.Draw(t, "system"),
-			SysBatch: flag.Draw(t, "sysbatch"), Binding: flag.Draw(t, "binding"),
+			SysBatch: flag.Draw(t, "sysbatch"), Binding: maybe(rapid.Bool()).Draw(t, "binding"),
 		}
 	}
 	f.Scheduler.PriorityDelta = maybe(rapid.Int32Min(0)).Draw(t, "delta")

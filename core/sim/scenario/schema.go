@@ -42,7 +42,7 @@ type fieldPlan struct {
 var typeNames = map[reflect.Type][2]string{ // singular, plural
 	reflect.TypeFor[File]():                 {"a scenario", ""},
 	reflect.TypeFor[Scheduler]():            {"a scheduler configuration", ""},
-	reflect.TypeFor[Preemption]():           {"a mapping from job types to true or false", ""},
+	reflect.TypeFor[Preemption]():           {"a mapping from job types to true, false or observe", ""},
 	reflect.TypeFor[PolicyVariant]():        {"a policy variant", "policy variants"},
 	reflect.TypeFor[Namespace]():            {"a namespace", "namespaces"},
 	reflect.TypeFor[PriorityClass]():        {"a priority class", "priority classes"},
@@ -111,6 +111,11 @@ func specialPlan(t reflect.Type) *plan {
 		return &plan{noun: "a duration", schema: jsonschema.Duration(), decode: decodeDuration}
 	case reflect.TypeFor[Bound]():
 		return &plan{noun: "a number, or a percentage", schema: jsonschema.NumberOr(`^[0-9]+%$`), decode: decodeBound}
+	case reflect.TypeFor[PreemptionMode]():
+		return &plan{
+			noun: "true, false or observe", decode: decodePreemptionMode,
+			schema: jsonschema.AnyOf(jsonschema.Bool(), &jsonschema.Schema{Types: []string{"string"}, Enum: []string{observeText}}),
+		}
 	case reflect.TypeFor[ExpectClusters]():
 		return &plan{
 			noun: "a list of clusters, or a mapping from them to replicas", decode: decodeExpectClusters,

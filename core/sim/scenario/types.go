@@ -1,5 +1,7 @@
 package scenario
 
+import "encoding/json"
+
 // File is one scenario document, version 1, as written: quantities are converted,
 // durations are nanoseconds, nothing else is resolved. A nil pointer means that the
 // field is absent.
@@ -53,14 +55,29 @@ type FeatureGates struct {
 	StrictPriorityClasses             *bool `json:"StrictPriorityClasses,omitempty"`
 }
 
-// Preemption enables preemption by job type. The default of each field, and of the
-// whole block, is true.
+// Preemption enables preemption by job type: true, false, or observe. The default of each
+// field, and of the whole block, is true.
 type Preemption struct {
-	Service  *bool `json:"service,omitempty"`
-	Batch    *bool `json:"batch,omitempty"`
-	System   *bool `json:"system,omitempty"`
-	SysBatch *bool `json:"sysbatch,omitempty"`
-	Binding  *bool `json:"binding,omitempty"`
+	Service  *PreemptionMode `json:"service,omitempty"`
+	Batch    *PreemptionMode `json:"batch,omitempty"`
+	System   *PreemptionMode `json:"system,omitempty"`
+	SysBatch *PreemptionMode `json:"sysbatch,omitempty"`
+	Binding  *bool           `json:"binding,omitempty"`
+}
+
+// PreemptionMode is true, false, or observe: then decisions to evict are recorded, and
+// nothing is evicted.
+type PreemptionMode struct{ On, Observe bool }
+
+// observeText is the text of the mode that only records decisions.
+const observeText = "observe"
+
+// MarshalJSON writes true, false or "observe".
+func (m PreemptionMode) MarshalJSON() ([]byte, error) {
+	if m.Observe {
+		return json.Marshal(observeText)
+	}
+	return json.Marshal(m.On)
 }
 
 // PolicyVariant is a named configuration of a policy.

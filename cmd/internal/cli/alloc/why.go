@@ -1,6 +1,7 @@
 package alloc
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,10 @@ job that was placed; and the allocation that would have been next. Nothing else 
 these states: a later decision finds the same allocations, only older. It fails if the log
 no longer reaches back, or if the policy that decided is no longer loaded.
 
-Verdicts: evicted; unneeded (the policy listed it after the victims that sufficed);
+A decision that was only observed has evicted nothing, and is listed as well. --what-if
+refers to evictions.
+
+Verdicts: evicted; would be evicted (observed); unneeded (the policy listed it after the victims that sufficed);
 reprieved (the policy selected it, and the group fits without it); spared (the policy
 excluded it); shielded (a strict disruption budget or its all-or-none job protects it).`,
 		Example: "  cede alloc why 9d21\n  cede alloc why 9d21 --what-if\n  cede alloc why 9d21 -o json",
@@ -57,7 +61,7 @@ excluded it); shielded (a strict disruption budget or its all-or-none job protec
 				return cmdutil.Document{}, cmdutil.InterruptError(ctx, err)
 			}
 		}
-		names := cmdutil.NamesOf(list, func(d *client.Decision) string { return d.AllocID })
+		names := cmdutil.NamesOf(list, func(d *client.Decision) string { return cmp.Or(d.AllocID, d.EvalID) })
 		doc := cmdutil.Document{Data: list, Names: names, Page: func(p cmdutil.Page) {
 			if len(list) == 0 {
 				p.Printf("No recorded decision evicted this allocation, or others for it\n")

@@ -15,15 +15,23 @@ import (
 // ExplainDecision explains a decision to evict: first in words, then with the numbers that
 // they summarize.
 func ExplainDecision(p cmdutil.Page, env *cmdutil.Env, d *client.Decision) {
+	verb := "was evicted"
+	if d.Observed {
+		verb = "would be evicted"
+	}
 	for i := range d.Victims {
 		v := &d.Victims[i]
 		name := "An allocation of another namespace"
 		if v.AllocID != "" {
 			name = fmt.Sprintf("%s of job %s", victimID(p, v), v.JobID)
 		}
-		p.Printf("%s (priority %d) was evicted %s, losing %s.\n", name, v.Priority, env.TimeAndAge(d.Time), model.LostWorkText(v.LostWork))
+		p.Printf("%s (priority %d) %s %s, losing %s.\n", name, v.Priority, verb, env.TimeAndAge(d.Time), model.LostWorkText(v.LostWork))
 	}
-	p.Printf("It made room for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(d.NodeID, d.ClusterID), d.Reason)
+	if d.Observed {
+		p.Printf("It would make room for group %s of job %s (priority %d) on %s: %s.\n", d.Group, d.JobID, d.Priority, d.NodeID, d.Reason)
+	} else {
+		p.Printf("It made room for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(d.NodeID, d.ClusterID), d.Reason)
+	}
 	if d.Why == nil {
 		p.Printf("The server that decided recorded no reasons.\n")
 		return

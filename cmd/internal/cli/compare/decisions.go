@@ -28,7 +28,24 @@ func decisions(r *sim.Result) []compare.Decision {
 			Node: p.Node, Victims: victims, Score: p.Score, Cost: costs[p.Alloc], Chosen: decision.NodeReason(p.Why, compare.Number),
 		}
 	}
-	return append(list, assignments(r, costs)...)
+	return slices.Concat(list, observed(r), assignments(r, costs))
+}
+
+// observed returns the decisions that were recorded and not carried out. Those for the same
+// instance are numbered, so that each is compared.
+func observed(r *sim.Result) []compare.Decision {
+	times := map[string]int{}
+	list := make([]compare.Decision, len(r.Observed))
+	for i := range r.Observed {
+		o := &r.Observed[i]
+		times[o.Alloc]++
+		list[i] = compare.Decision{
+			At: int64(o.At), Preemptor: fmt.Sprintf("%s (observed %d)", o.Alloc, times[o.Alloc]), Job: o.Job, Group: o.Group, Observed: true,
+			Node: o.Node, Victims: o.Victims, Chosen: decision.NodeReason(o.Choice, compare.Number),
+			Cost: compare.Cost{HighestPriority: o.Cost.HighestPriority, LostWork: int64(time.Duration(o.LostWork) / time.Second), BudgetViolations: o.Cost.BudgetViolations},
+		}
+	}
+	return list
 }
 
 // assignmentOf identifies the entries of one decision about a binding.

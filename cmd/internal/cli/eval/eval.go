@@ -159,7 +159,8 @@ func newEvalExplainCmd(env *cmdutil.Env) *cobra.Command {
 		Long: `Explain why an evaluation could not place instances: how many nodes lack which
 resource, which constraints excluded nodes, and why preemption does not help. If the
 instances were placed since then, the command reports that. If it evicted others, the
-reasons of each decision follow: see cede alloc why.
+reasons of each decision follow: see cede alloc why. So do decisions to evict that were
+only observed (cede operator scheduler set --preempt-service=observe).
 
 Nothing is evaluated again: the reasons are those of the time of the evaluation.`,
 		Example: "  cede eval explain 4f1c\n  cede eval explain 4f1c -o json",
@@ -196,7 +197,11 @@ Nothing is evaluated again: the reasons are those of the time of the evaluation.
 				p.Printf("It has not been processed yet; `cede operator broker status` shows the queue.\n")
 			}
 			for _, d := range decisions {
-				p.Title("Eviction")
+				if d.Observed {
+					p.Title("Eviction that was only observed")
+				} else {
+					p.Title("Eviction")
+				}
 				apiview.ExplainDecision(p, env, d)
 			}
 		}}, nil

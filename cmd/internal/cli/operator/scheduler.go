@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,8 +49,8 @@ func shownScheduler(s *client.SchedulerConfiguration) cmdutil.Document {
 		c := s.PreemptionConfig
 		facts := []string{
 			"algorithm", s.SchedulerAlgorithm, "policy", policy, "priority delta", delta, "on fault", fault,
-			"preempts for service", cmdutil.YesNo(c.ServiceSchedulerEnabled), "preempts for batch", cmdutil.YesNo(c.BatchSchedulerEnabled),
-			"preempts for system", cmdutil.YesNo(c.SystemSchedulerEnabled), "preempts for sysbatch", cmdutil.YesNo(c.SysBatchSchedulerEnabled),
+			"preempts for service", preemptionText(&c, "service"), "preempts for batch", preemptionText(&c, "batch"),
+			"preempts for system", preemptionText(&c, "system"), "preempts for sysbatch", preemptionText(&c, "sysbatch"),
 			"preempts for bindings", cmdutil.YesNo(c.BindingSchedulerEnabled),
 			"broker paused", cmdutil.YesNo(s.PauseEvalBroker), "coalescing", cmdutil.YesNo(s.Coalescing == nil || *s.Coalescing), "shedding", cmdutil.YesNo(s.Shedding == nil || *s.Shedding),
 		}
@@ -64,11 +66,43 @@ func shownScheduler(s *client.SchedulerConfiguration) cmdutil.Document {
 	}}
 }
 
+// enabledFor returns the setting of preemption for a type of jobs.
+func enabledFor(c *client.PreemptionConfig, jobType string) *bool {
+	return map[string]*bool{
+		"service": &c.ServiceSchedulerEnabled, "batch": &c.BatchSchedulerEnabled, "system": &c.SystemSchedulerEnabled, "sysbatch": &c.SysBatchSchedulerEnabled,
+	}[jobType]
+}
+
+// observe is the value of flags for preemption that is only observed.
+const observe = "observe"
+
+// preemptionText returns yes, no or observed.
+func preemptionText(c *client.PreemptionConfig, jobType string) string {
+	if slices.Contains(c.Observe, jobType) {
+		return "only observed"
+	}
+	return cmdutil.YesNo(*enabledFor(c, jobType))
+}
+
+// setPreemption sets preemption for a type of jobs to true, false or observe.
+func setPreemption(c *client.PreemptionConfig, jobType, value string) error {
+	on, err := strconv.ParseBool(value)
+	if err != nil && value != observe {
+		return cmdutil.Usagef("use true, false or observe", "invalid --preempt-%s %q", jobType, value)
+	}
+	c.Observe = slices.DeleteFunc(c.Observe, func(t string) bool { return t == jobType })
+	if value == observe {
+		c.Observe = append(c.Observe, jobType)
+	}
+	*enabledFor(c, jobType) = on
+	return nil
+}
+
 // schedulerSet holds the flags of `cede operator scheduler set`.
 type schedulerSet struct {
 	algorithm, policy, delta, onFault string
 	moves                             string
-	service, batch, system, sysbatch  bool
+	preemption                        map[string]*string // by type of job: true, false or observe
 	binding                           bool
 	coalescing, shedding              bool
 	gates                             []string
@@ -76,17 +110,20 @@ type schedulerSet struct {
 }
 
 func newSchedulerSetCmd(env *cmdutil.Env) *cobra.Command {
-	s := &schedulerSet{}
+	s := &schedulerSet{preemption: map[string]*string{}}
 	cmd := &cobra.Command{
 		Use:         "set",
 		Short:       "Change scheduler settings",
 		Annotations: cmdutil.ExitCodes("5 another client has changed the settings in the meantime"),
 		Long: `Change scheduler settings. Settings without a flag are not changed.
 
+With --preempt-TYPE=observe, decisions to evict for jobs of the type are made and recorded
+with their reasons (cede eval explain, events), and nothing is evicted: the jobs wait.
+
 Feature gates control how the priorities of bindings are used:
 
 ` + gatesDescribed(),
-		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --policy least-waste --priority-delta 20\n" +
+		Example: "  cede operator scheduler set --preempt-service --preempt-batch\n  cede operator scheduler set --preempt-batch=observe\n  cede operator scheduler set --policy least-waste --priority-delta 20\n" +
 			"  cede operator scheduler set --moves 1/1h\n" +
 			"  cede operator scheduler set --feature-gate PriorityBasedPreemptiveScheduling=false",
 		Args: cmdutil.PositionalArgs(0, 0, "no arguments"),
@@ -96,10 +133,12 @@ Feature gates control how the priorities of bindings are used:
 	f.StringVar(&s.policy, "policy", "", "`NAME` of the default policy")
 	f.StringVar(&s.delta, "priority-delta", "", "priority `GAP` that preemption requires, 0 or more, or policy: that of the policy")
 	f.StringVar(&s.onFault, "on-fault", "", "if a policy fails, `deny or default`: deny preemption, or use the policy default")
-	f.BoolVar(&s.service, "preempt-service", false, "enable preemption for service jobs")
-	f.BoolVar(&s.batch, "preempt-batch", false, "enable preemption for batch jobs")
-	f.BoolVar(&s.system, "preempt-system", false, "enable preemption for system jobs")
-	f.BoolVar(&s.sysbatch, "preempt-sysbatch", false, "enable preemption for sysbatch jobs")
+	for _, t := range []string{"service", "batch", "system", "sysbatch"} {
+		name := "preempt-" + t
+		s.preemption[t] = f.String(name, "", "preemption for "+t+" jobs: `true, false or observe`")
+		f.Lookup(name).NoOptDefVal = "true"
+		cmdutil.CompleteFlag(cmd, name, []string{"true", "false", observe})
+	}
 	f.BoolVar(&s.binding, "preempt-binding", false, "enable preemption for bindings")
 	f.BoolVar(&s.coalescing, "coalescing", true, "create one evaluation per job and log entry")
 	f.BoolVar(&s.shedding, "shedding", true, "cancel all but the newest pending evaluation of a job")
@@ -170,19 +209,15 @@ func (s *schedulerSet) write(ctx context.Context, conn *cmdutil.Connection, cmd 
 }
 
 func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfiguration) error {
-	set := func(name string, to *bool, value bool) {
-		if cmd.Flags().Changed(name) {
-			*to = value
-		}
-	}
-	p := &conf.PreemptionConfig
-	set("preempt-service", &p.ServiceSchedulerEnabled, s.service)
-	set("preempt-batch", &p.BatchSchedulerEnabled, s.batch)
-	set("preempt-system", &p.SystemSchedulerEnabled, s.system)
-	set("preempt-sysbatch", &p.SysBatchSchedulerEnabled, s.sysbatch)
-	set("preempt-binding", &p.BindingSchedulerEnabled, s.binding)
 	for _, name := range s.named(cmd) {
 		switch name {
+		case "preempt-service", "preempt-batch", "preempt-system", "preempt-sysbatch":
+			jobType := strings.TrimPrefix(name, "preempt-")
+			if err := setPreemption(&conf.PreemptionConfig, jobType, *s.preemption[jobType]); err != nil {
+				return err
+			}
+		case "preempt-binding":
+			conf.PreemptionConfig.BindingSchedulerEnabled = s.binding
 		case "algorithm":
 			if s.algorithm != "binpack" && s.algorithm != "spread" {
 				return cmdutil.Usagef("use binpack or spread", "invalid --algorithm %q", s.algorithm)

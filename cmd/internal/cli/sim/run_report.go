@@ -34,6 +34,7 @@ func resultDocument(f *scenario.File, run *sim.Run, differences []string) cmduti
 			s.placed()
 			s.bound()
 			s.evicted()
+			s.observed()
 			s.moved()
 			s.decisions()
 			s.unplaced()
@@ -131,6 +132,23 @@ func (s *runReport) evicted() {
 			row = append(row, "-")
 		}
 		t.Row(row...)
+	}
+	s.Table(t)
+	s.more(len(list) - shown)
+}
+
+// observed lists the decisions that were recorded and not carried out.
+func (s *runReport) observed() {
+	list := s.run.Result.Observed
+	if len(list) == 0 {
+		return
+	}
+	s.Title("Would be evicted: preemption is only observed")
+	t := &term.Table{Columns: []term.Column{{Title: "AT"}, {Title: "FOR"}, {Title: "NODE"}, {Title: "VICTIMS"}, {Title: "LOST WORK", Right: true}}}
+	shown := s.some(len(list))
+	for i := range list[:shown] {
+		o := &list[i]
+		t.Row(duration(o.At), o.Alloc, o.Node, s.ids(o.Victims), duration(o.LostWork))
 	}
 	s.Table(t)
 	s.more(len(list) - shown)

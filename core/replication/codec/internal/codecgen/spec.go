@@ -36,6 +36,7 @@ var pairs = []pair{
 	of[model.Device, pb.Device](),
 
 	of[model.Evaluation, pb.Evaluation](),
+	of[model.Observation, pb.Observation](),
 	of[model.Explanation, pb.Explanation](),
 	of[model.NodeReason, pb.NodeReason](),
 
@@ -134,7 +135,7 @@ var derived = []string{
 }
 
 // messageOnly lists fields of messages that hand-written code fills.
-var messageOnly = []string{"Budget.Recent"}
+var messageOnly = []string{"Budget.Recent", "Observation.Names"}
 
 // A custom conversion of a field. An empty decode leaves the field to
 // hand-written code.
@@ -145,6 +146,8 @@ var customs = map[string]custom{
 	"Allocation.Group":           {encode: "e.name(v.Group.Name)"},
 	"RegisterJob.Batch":          {encode: "e.batch(v.Batch, v.Job)", decode: "d.batch(m.Batch)"},
 	"SchedulerConfig.Preemption": {encode: "encodePreemption(&v.Preemption)", decode: "d.preemption(m.Preemption)"},
+	"SchedulerConfig.Observe":    {encode: "encodeObserve(&v.Observe)", decode: "d.preemption(m.Observe)"},
+	"Observation.Choice":         {encode: "observedChoice(v.Choice, m)", decode: "d.observedChoice(m)"},
 }
 
 // enums holds the greatest value of every enumeration: a greater one was written
