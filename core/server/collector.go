@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cede-scheduler/cede/core/broker"
@@ -12,7 +14,7 @@ import (
 type collector struct {
 	s                                                          *Server
 	evals, waits, depth, rejections, leader, applied, bindings *prometheus.Desc
-	voters, alive, workers                                     *prometheus.Desc
+	voters, alive, workers, blocked                            *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -33,13 +35,14 @@ func newCollector(s *Server) *collector {
 		applied:  desc("cede_raft_applied_index", "Index of the newest entry that is applied on this server."),
 		voters:   desc("cede_raft_voters", "Voting servers, as seen by this server."),
 		workers:  desc("cede_workers", "Workers of this server: configured, and running.", "state"),
+		blocked:  desc("cede_broker_blocked_oldest_seconds", "Time since the oldest blocked evaluation was created.", "type"),
 		alive:    desc("cede_raft_voters_alive", "Voting servers that are alive, as this server observes them."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.evals, c.waits, c.depth, c.rejections, c.leader, c.applied, c.bindings, c.voters, c.alive, c.workers} {
+	for _, d := range []*prometheus.Desc{c.evals, c.waits, c.depth, c.rejections, c.leader, c.applied, c.bindings, c.voters, c.alive, c.workers, c.blocked} {
 		to <- d
 	}
 }
@@ -74,9 +77,27 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, count := range bindingCounts(snap) {
 		gauge(c.bindings, float64(count.n), count.state)
 	}
+	for t, at := range oldestBlocked(snap) {
+		age := 0.0
+		if at != 0 {
+			age = max(0, c.s.cfg.Clock.Now().Sub(time.Unix(0, at)).Seconds())
+		}
+		gauge(c.blocked, age, model.JobType(t).String())
+	}
 	voters, alive := c.s.CountVoters()
 	gauge(c.voters, float64(voters))
 	gauge(c.alive, float64(alive))
+}
+
+// oldestBlocked returns when the oldest blocked evaluation of each type was created, in
+// Unix nanoseconds; 0: there is none.
+func oldestBlocked(snap *state.Snapshot) (at [model.EvalTypes]int64) {
+	for e := range snap.Evals() {
+		if e.Status == model.EvalBlocked && (at[e.Type] == 0 || e.CreateTime < at[e.Type]) {
+			at[e.Type] = e.CreateTime
+		}
+	}
+	return at
 }
 
 type stateCount struct {

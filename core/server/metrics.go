@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -23,6 +25,9 @@ type metrics struct {
 	cut          prometheus.Counter
 	decisions    *prometheus.CounterVec
 	victims      *prometheus.CounterVec
+	observed     *prometheus.CounterVec
+	lostWork     *prometheus.CounterVec
+	repeated     *prometheus.CounterVec
 	moves        prometheus.Counter
 	verify       prometheus.Histogram
 	commit       prometheus.Histogram
@@ -57,6 +62,12 @@ func newMetrics() *metrics {
 		decisions: counter("cede_preempt_decisions_total",
 			"Evaluations in which preemption was considered, by outcome.", "policy", "outcome"),
 		victims: counter("cede_preempt_victims_total", "Evicted allocations, by the policy that chose them.", "policy"),
+		lostWork: counter("cede_preempt_lost_work_seconds_total",
+			"Work that evicted allocations had done since their last checkpoint, by the policy that chose them.", "policy"),
+		repeated: counter("cede_preempt_repeat_victims_total",
+			"Evicted allocations of instances that were evicted before, by the policy that chose them.", "policy"),
+		observed: counter("cede_preempt_observed_victims_total",
+			"Allocations that would have been evicted if preemption were not only observed, by the policy that chose them.", "policy"),
 		moves: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "cede_sched_moves_total", Help: "Allocations moved to another node to make room, counted when the move is committed.",
 		}),
@@ -80,7 +91,7 @@ func (s *Server) registerMetrics() {
 		return
 	}
 	m := s.metrics
-	s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims, m.moves,
+	s.cfg.Registry.MustRegister(m.redeliveries, m.process, m.placements, m.nodes, m.cut, m.decisions, m.victims, m.observed, m.lostWork, m.repeated, m.moves,
 		m.verify, m.commit, newCollector(s))
 }
 
@@ -91,6 +102,9 @@ func (m *metrics) initPolicy(policy string) {
 		m.decisions.WithLabelValues(policy, outcome)
 	}
 	m.victims.WithLabelValues(policy)
+	for _, c := range []*prometheus.CounterVec{m.observed, m.lostWork, m.repeated} {
+		c.WithLabelValues(policy)
+	}
 }
 
 func (m *metrics) observeVerify(d time.Duration) { m.verify.Observe(d.Seconds()) }
@@ -138,10 +152,42 @@ func (s *Server) observeWork(r worker.Report) {
 	}
 	for i, plan := range r.Plans {
 		m.countPlan(plan, r.Results[i], r.Outcome)
+		m.countVictims(s.Snapshot(), plan, r.Results[i], r.Outcome)
+	}
+	for _, o := range r.Observed {
+		if r.Outcome.Version != nil {
+			m.observed.WithLabelValues(r.Outcome.Version.Name).Add(float64(len(o.Victims)))
+		}
 	}
 	for _, n := range r.Outcome.Queued {
 		m.placements.WithLabelValues("unplaced").Add(float64(n))
 	}
+}
+
+// countVictims counts the lost work and the repeated evictions of a plan. snap holds its
+// victims, before or after the plan: this server may apply it later. The instance of a victim
+// was evicted before if the state still holds that allocation.
+func (m *metrics) countVictims(snap *state.Snapshot, plan *model.Plan, result *model.PlanResult, out *scheduler.Outcome) {
+	if out.Version == nil {
+		return
+	}
+	lost, repeated := 0.0, 0
+	for _, i := range result.Committed {
+		for _, e := range plan.Groups[i].Evictions {
+			v := snap.Alloc(e.AllocID)
+			if v == nil {
+				continue
+			}
+			lost += time.Duration(v.Group.LostWork(v.Age(plan.Now))).Seconds()
+			if v.Incarnation > 0 && slices.ContainsFunc(snap.AppendJobAllocs(nil, v.Job.Key()), func(a *model.Allocation) bool {
+				return a.Desired == model.DesiredEvict && a.ID != v.ID && a.Group.Name == v.Group.Name && a.Index == v.Index && (!v.Job.Type.PerNode() || a.NodeID == v.NodeID)
+			}) {
+				repeated++
+			}
+		}
+	}
+	m.lostWork.WithLabelValues(out.Version.Name).Add(lost)
+	m.repeated.WithLabelValues(out.Version.Name).Add(float64(repeated))
 }
 
 func (m *metrics) countPlan(plan *model.Plan, result *model.PlanResult, out *scheduler.Outcome) {

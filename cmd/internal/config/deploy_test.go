@@ -66,6 +66,7 @@ func TestDeploy_AlertsUseRegisteredMetrics(t *testing.T) {
 			if len(names) == 0 {
 				t.Errorf("%s uses no metric", rule.Alert)
 			}
+			checkLabels(t, rule.Alert, rule.Expr, table)
 			for _, name := range names {
 				if !strings.Contains(table, "| `"+name+"` |") && !slices.Contains(others, name) {
 					t.Errorf("%s uses the metric %s, which is not registered", rule.Alert, name)
@@ -75,6 +76,34 @@ func TestDeploy_AlertsUseRegisteredMetrics(t *testing.T) {
 	}
 	if rules < 5 {
 		t.Errorf("%d rules", rules)
+	}
+}
+
+// checkLabels reports labels of an expression that none of its metrics has. Prometheus
+// itself adds instance and job.
+func checkLabels(t *testing.T, alert, expr, table string) {
+	t.Helper()
+	known := []string{"instance", "job", "le"}
+	for _, name := range regexp.MustCompile(`cede_\w+`).FindAllString(expr, -1) {
+		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| [^|]+ \\|([^|]*)\\|").FindStringSubmatch(table)
+		if row == nil {
+			continue
+		}
+		for _, label := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			known = append(known, label[1])
+		}
+	}
+	var used []string
+	for _, list := range regexp.MustCompile(`(?:by|without) \(([^)]*)\)`).FindAllStringSubmatch(expr, -1) {
+		used = append(used, strings.Split(list[1], ", ")...)
+	}
+	for _, matcher := range regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"`).FindAllStringSubmatch(expr, -1) {
+		used = append(used, matcher[1])
+	}
+	for _, label := range used {
+		if !slices.Contains(known, label) {
+			t.Errorf("%s uses the label %s, which none of its metrics has", alert, label)
+		}
 	}
 }
 
