@@ -1283,6 +1283,7 @@ Decision = TypedDict(
         "JobID": "str",
         "Namespace": "str",
         "NodeID": "str",
+        "Observed": "bool",
         "PolicyVersion": "str",
         "Priority": "int",
         "Reason": "str",
@@ -2743,6 +2744,7 @@ PreemptionConfig = TypedDict(
     {
         "BatchSchedulerEnabled": "bool",
         "BindingSchedulerEnabled": "bool",
+        "Observe": "list[str]",
         "ServiceSchedulerEnabled": "bool",
         "SysBatchSchedulerEnabled": "bool",
         "SystemSchedulerEnabled": "bool",
