@@ -247,5 +247,5 @@ func encodeObserve(on *[model.EvalTypes]bool) []bool {
 	if *on == [model.EvalTypes]bool{} {
 		return nil
 	}
-	return on[:model.JobTypes]
+	return on[:]
 }
