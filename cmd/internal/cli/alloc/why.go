@@ -39,7 +39,8 @@ no longer reaches back, or if the policy that decided is no longer loaded.
 A decision that was only observed has evicted nothing, and is listed as well. --what-if
 refers to evictions.
 
-Verdicts: evicted; would be evicted (observed); unneeded (the policy listed it after the victims that sufficed);
+Verdicts: evicted; would be evicted (observed); unneeded (the policy listed it after the
+victims that sufficed);
 reprieved (the policy selected it, and the group fits without it); spared (the policy
 excluded it); shielded (a strict disruption budget or its all-or-none job protects it).`,
 		Example: "  cede alloc why 9d21\n  cede alloc why 9d21 --what-if\n  cede alloc why 9d21 -o json",
