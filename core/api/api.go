@@ -15,6 +15,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/comparisons"
 	"github.com/cede-scheduler/cede/core/kube/extender"
 	"github.com/cede-scheduler/cede/core/kube/report"
 )
@@ -25,6 +26,7 @@ type Config struct {
 	Replication Replication // nil: a single server, which is the leader
 	Process     Process
 	Kube        *extender.Extender // nil: kube-scheduler requests are rejected
+	Comparisons *comparisons.Queue // nil: comparisons are rejected
 	KubeReports *report.Store      // of controllers of Kubernetes clusters; nil: they are rejected
 
 	ID, Region, Datacenter string // of this server, as its pool lists it

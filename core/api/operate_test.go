@@ -561,7 +561,7 @@ func (w *fixture) checkShortTrial(name, version string) {
 	}
 	_, err = w.client.Policies().Rollback(ctx, name) // the candidate may be active in the first block
 	w.check(err)
-	request.For = 16 * time.Minute
+	request.For = 17 * time.Minute
 	if status, err = w.client.Policies().Trial(ctx, name, request); err != nil || status.Trial.Warning != "" {
 		w.t.Errorf("a trial of eight pairs: %+v, %v", status.Trial, err)
 	}

@@ -77,7 +77,7 @@ func table() []route {
 		jobRoutes(), allocRoutes(), evalRoutes(), nodeRoutes(), agentRoutes(),
 		schedulerRoutes(), budgetRoutes(), policyRoutes(), policyModuleRoutes(), eventRoutes(), operatorRoutes(), poolRoutes(),
 		tokenRoutes(), statusRoutes(), healthRoutes(), kubeRoutes(), kubeReportRoutes(),
-		clusterRoutes(), bindingRoutes(), namespaceRoutes(), nomadRoutes(),
+		clusterRoutes(), bindingRoutes(), namespaceRoutes(), comparisonRoutes(), nomadRoutes(),
 	)
 }
 

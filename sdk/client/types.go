@@ -583,3 +583,63 @@ type GCResponse struct {
 type ReloadResponse struct {
 	Changed []string `json:",omitempty"`
 }
+
+// ComparisonRequest submits a comparison. Either Text or Preset is required.
+type ComparisonRequest struct {
+	Name        string   `json:",omitempty"` // of the scenario in messages
+	Text        string   `json:",omitempty"` // of a scenario, in YAML or JSON
+	Description bool     `json:",omitempty"` // Text is a description, from which a scenario is generated
+	Preset      string   `json:",omitempty"` // name of a description that the server contains
+	Policies    []string // P, P?key=value or NAME@VERSION; the first one is the baseline
+	Seeds       int      `json:",omitempty"` // runs under each policy; absent: 1
+}
+
+// Comparison is a comparison of policies on one server.
+type Comparison struct {
+	ID       string
+	Name     string
+	Policies []string
+	Seeds    int
+	Actor    string           `json:",omitempty"` // accessor of the token that submitted it
+	Status   string           // waiting, running, complete, failed or cancelled
+	Share    float64          // of the runs that were played, from 0 to 1
+	Progress string           `json:",omitempty"` // in words
+	Created  int64            // Unix nanoseconds
+	Started  int64            `json:",omitempty"` // Unix nanoseconds
+	Ended    int64            `json:",omitempty"` // Unix nanoseconds
+	Error    *ComparisonError `json:",omitempty"` // absent: it has not failed
+	Warnings []string         `json:",omitempty"`
+	Version  uint64           // grows with every change
+}
+
+// ComparisonError is the reason for which a comparison has no report.
+type ComparisonError struct {
+	Message  string
+	Hint     string   `json:",omitempty"`
+	Problems []string `json:",omitempty"` // every problem of the scenario
+}
+
+// Comparisons are the comparisons of one server.
+type Comparisons struct {
+	Comparisons []*Comparison // newest first
+	Presets     []ComparisonPreset
+	Limits      ComparisonLimits
+}
+
+// ComparisonPreset is a description that a server contains.
+type ComparisonPreset struct {
+	Name        string
+	Description string
+}
+
+// ComparisonLimits bound a comparison.
+type ComparisonLimits struct {
+	Input     int // bytes of Text
+	Policies  int
+	Seeds     int
+	Nodes     int // and member clusters
+	Instances int // and replicas of bindings
+	Memory    int64
+	CPU       time.Duration // ns
+	Time      time.Duration // ns
+}

@@ -274,6 +274,26 @@ class Client:
         """Lists member clusters, ordered by ID."""
         return self._json("GET", "/v1/clusters", query={"index": index, "wait": wait, "stale": stale, "consistent": consistent, "prefix": prefix, "per_page": per_page, "next_token": next_token})
 
+    def comparison_cancel(self, id: str) -> Comparison:
+        """Cancels a comparison, or removes one that has ended, on the server that handles the request."""
+        return self._json("DELETE", f"/v1/comparison/{_quote(id)}")
+
+    def comparison_status(self, id: str, *, after: int | None = None, wait: str | None = None) -> Comparison:
+        """Returns a comparison of the server that handles the request."""
+        return self._json("GET", f"/v1/comparison/{_quote(id)}", query={"after": after, "wait": wait})
+
+    def comparison_report(self, id: str, *, format: str | None = None) -> None:
+        """Returns the report of a comparison: the page of cede compare --html, or the document of cede compare -o json."""
+        return self._json("GET", f"/v1/comparison/{_quote(id)}/report", query={"format": format})
+
+    def comparisons_list(self) -> Comparisons:
+        """Lists the comparisons of the server that handles the request, newest first, with the presets and the limits."""
+        return self._json("GET", "/v1/comparisons")
+
+    def comparison_submit(self, body: ComparisonRequest) -> Comparison:
+        """Plays a scenario under several policies, in a process of the server that handles the request. One comparison is played at a time, and one may wait; while it does, the status is 429. A policy is built in, P or P?key=value, the name of a loaded policy, or NAME@VERSION."""
+        return self._json("POST", "/v1/comparisons", body=body)
+
     def decision_key(self) -> DecisionKey:
         """Returns the public key of the server that handles the request, which verifies its certificates of decisions. Each server has its own."""
         return self._json("GET", "/v1/decision-key")
@@ -1260,6 +1280,90 @@ ClusterRegisterRequest = TypedDict(
     total=False,
 )
 ClusterRegisterRequest.__doc__ = "ClusterRegisterRequest registers a member cluster. Its agent sends it."
+
+Comparison = TypedDict(
+    "Comparison",
+    {
+        "Actor": "str",
+        "Created": "int",
+        "Ended": "int",
+        "Error": "ComparisonError",
+        "ID": "str",
+        "Name": "str",
+        "Policies": "list[str]",
+        "Progress": "str",
+        "Seeds": "int",
+        "Share": "float",
+        "Started": "int",
+        "Status": "str",
+        "Version": "int",
+        "Warnings": "list[str]",
+    },
+    total=False,
+)
+Comparison.__doc__ = "Comparison is a comparison of policies on one server."
+
+ComparisonError = TypedDict(
+    "ComparisonError",
+    {
+        "Hint": "str",
+        "Message": "str",
+        "Problems": "list[str]",
+    },
+    total=False,
+)
+ComparisonError.__doc__ = "ComparisonError is the reason for which a comparison has no report."
+
+ComparisonLimits = TypedDict(
+    "ComparisonLimits",
+    {
+        "CPU": "int",
+        "Input": "int",
+        "Instances": "int",
+        "Memory": "int",
+        "Nodes": "int",
+        "Policies": "int",
+        "Seeds": "int",
+        "Time": "int",
+    },
+    total=False,
+)
+ComparisonLimits.__doc__ = "ComparisonLimits bound a comparison."
+
+ComparisonPreset = TypedDict(
+    "ComparisonPreset",
+    {
+        "Description": "str",
+        "Name": "str",
+    },
+    total=False,
+)
+ComparisonPreset.__doc__ = "ComparisonPreset is a description that a server contains."
+
+ComparisonRequest = TypedDict(
+    "ComparisonRequest",
+    {
+        "Description": "bool",
+        "Name": "str",
+        "Policies": "list[str]",
+        "Preset": "str",
+        "Seeds": "int",
+        "Text": "str",
+    },
+    total=False,
+)
+ComparisonRequest.__doc__ = "ComparisonRequest submits a comparison. Either Text or Preset is required."
+
+Comparisons = TypedDict(
+    "Comparisons",
+    {
+        "Comparisons": "list[Comparison]",
+        "Limits": "ComparisonLimits",
+        "Presets": "list[ComparisonPreset]",
+    },
+    total=False,
+)
+Comparisons.__doc__ = "Comparisons are the comparisons of one server."
 
 Constraint = TypedDict(
     "Constraint",

@@ -18,25 +18,10 @@ import (
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
-	"go.uber.org/goleak"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
-	"github.com/cede-scheduler/cede/core/agent/driver/exec"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
-
-// TestMain also runs the test binary as the supervisor of tasks.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == exec.SupervisorArg {
-		os.Exit(exec.Supervise())
-	}
-	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
-		os.Exit(compiler.Main())
-	}
-	// A gossip probe that is in flight ends when its timer expires.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"))
-}
 
 // patience limits waits. It is long, because the machine may be slow and busy.
 const patience = 2 * time.Minute

@@ -5,16 +5,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // The console shows the state of a running server in a browser, and follows it. Stories are
-// in core/web/ui/test/browser.mjs.
+// in core/web/ui/test/browser.mjs. The variables CEDE_STORY=NAME, to play one story, and
+// CEDE_PICTURES=rewrite, to replace the golden pictures, are passed on.
 func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
 	ui, err := filepath.Abs("../../../core/web/ui")
 	if err != nil {
@@ -71,7 +74,8 @@ func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), node, "test/browser.mjs")
 	cmd.Dir = ui
-	cmd.Env = append(os.Environ(), "CEDE_URL="+s.URL(), "CEDE_CHROMIUM="+chromium, "CEDE_SECURE_URL="+secure.URL(), "CEDE_SECURE_TOKEN="+token)
+	cmd.Env = append(os.Environ(), "CEDE_URL="+s.URL(), "CEDE_CHROMIUM="+chromium, "CEDE_SECURE_URL="+secure.URL(), "CEDE_SECURE_TOKEN="+token,
+		"CEDE_EVENTS="+strconv.Itoa(soak.Count(12_000, 50_000)))
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

@@ -19,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/selfwatch"
 	"github.com/cede-scheduler/cede/core/api"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/comparisons"
 	"github.com/cede-scheduler/cede/core/kube/report"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -288,8 +289,14 @@ func (s *serverComponents) makeAPI(c *config.Config, process api.Process) (err e
 	if c.Pooled() {
 		process.Members, process.LeaderURL = s.pool.apiMembers, s.server.LeaderURL
 	}
+	played := comparisons.NewQueue(comparisons.Config{Command: compiler.Self()})
+	s.env.down.push("comparisons", func(context.Context) error {
+		played.Stop()
+		return nil
+	})
 	s.api, err = api.New(api.Config{
-		Server: s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: s.env.o.Build.Version,
+		Comparisons: played,
+		Server:      s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: s.env.o.Build.Version,
 		Process: process, Kube: kube, KubeReports: report.New(clock.Real{}),
 		Security: c.ACL.Enabled, Traces: s.env.tracer != nil, ForwardTransport: s.transport,
 		Limits: api.Limits{

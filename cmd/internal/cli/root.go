@@ -28,6 +28,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/sim"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/token"
 	"github.com/cede-scheduler/cede/core/agent/driver/exec"
+	"github.com/cede-scheduler/cede/core/comparisons"
 	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
 
@@ -41,6 +42,10 @@ func Run() {
 	// A host of policies starts this program to compile a module within a budget.
 	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
 		os.Exit(compiler.Main())
+	}
+	// A server starts this program to play a comparison.
+	if len(os.Args) == 2 && os.Args[1] == comparisons.Arg {
+		os.Exit(compare.PlayMain())
 	}
 	env := cmdutil.System()
 	if kubectl.IsPlugin(os.Args[0]) {

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/confine"
 )
 
 // A Budget bounds the compilation of one module. A zero field means the default.
@@ -178,7 +180,7 @@ func (c *Compiler) failure(ctx context.Context, err error, diagnosis string) err
 		return cause
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		switch byKernel, outOfTime := killed(exit, c.budget); {
+		switch byKernel, outOfTime := confine.Killed(exit, c.budget.CPU); {
 		case outOfTime:
 			return fmt.Errorf("%w: it takes more than %v of processor time", ErrBudget, c.budget.CPU)
 		case byKernel:

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/cede-scheduler/cede/core/confine"
 )
 
 // Arg is the argument with which a program that calls Main is started to compile.
@@ -36,7 +38,7 @@ func serve(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(head, &r); err != nil {
 		return err
 	}
-	if err := confine(r.Budget); err != nil {
+	if err := confine.Apply(confine.Limits{Memory: r.Budget.Memory, CPU: r.Budget.CPU, File: r.Budget.Output, Nice: 10}); err != nil {
 		return err
 	}
 	module, err := io.ReadAll(input)
@@ -45,7 +47,7 @@ func serve(in io.Reader, out io.Writer) error {
 	}
 	var answer reply
 	if err := compile(context.Background(), &r, module); err != nil {
-		answer.Error, answer.TooLarge = err.Error(), isTooLarge(err)
+		answer.Error, answer.TooLarge = err.Error(), confine.IsTooLarge(err)
 	}
 	return json.NewEncoder(out).Encode(answer)
 }

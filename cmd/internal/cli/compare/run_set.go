@@ -22,6 +22,7 @@ import (
 type runSet struct {
 	*comparison
 	store    *runStore
+	observe  func(share float64, text string) // receives the progress; may be nil
 	progress *term.Progress
 
 	mu     sync.Mutex
@@ -180,17 +181,27 @@ func (s *runSet) playOne(ctx context.Context, i int, g *runSpec, workers int) (r
 // show reports the progress of all runs, and of the one that has just advanced.
 func (s *runSet) show(g *runSpec, p sim.Progress) {
 	s.progress.Show(func(elapsed time.Duration) string {
-		s.mu.Lock()
-		s.shares[g] = max(simrun.Share(p), 0)
-		done, share := s.done, float64(s.done)
-		for _, part := range s.shares {
-			share += min(part, 1)
+		share, name := s.advance(g, p)
+		if s.observe != nil {
+			s.observe(share, name)
 		}
-		s.mu.Unlock()
-		name := fmt.Sprintf("%s of %s runs done; %s under %s, seed %d", cmdutil.Thousands(done), cmdutil.Thousands(s.total), g.Name, g.policy, g.f.Seed)
-		return term.ProgressLine(share/float64(max(s.total, 1)), elapsed, name,
+		return term.ProgressLine(share, elapsed, name,
 			"at "+scenario.Duration(p.Now.Truncate(time.Second)).String(), elapsed.Round(time.Second).String())
 	})
+}
+
+// advance records the progress of a run. It returns the share of all runs that is played,
+// and a description of the current run.
+func (s *runSet) advance(g *runSpec, p sim.Progress) (share float64, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shares[g] = max(simrun.Share(p), 0)
+	share = float64(s.done)
+	for _, part := range s.shares {
+		share += min(part, 1)
+	}
+	text = fmt.Sprintf("%s of %s done; %s under %s, seed %d", cmdutil.Thousands(s.done), cmdutil.Count(s.total, "run", "runs"), g.Name, g.policy, g.f.Seed)
+	return share / float64(max(s.total, 1)), text
 }
 
 // A result holds the parts of a run that the comparison uses, so that the rest can be

@@ -28,7 +28,17 @@ type PolicyFlags struct {
 	grants       policyflags.Grants
 	configs      policyflags.Configs
 	OnFault      policy.OnFault
-	callLog      *callLog // nil if calls are not logged
+	callLog      *callLog                                      // nil if calls are not logged
+	fixed        func(sim.PolicySpec) (*policy.Version, error) // nil: policies are opened by the flags
+}
+
+// FixedPolicies returns policies without flags, which resolve opens.
+func FixedPolicies(env *cmdutil.Env, names []string, resolve func(sim.PolicySpec) (*policy.Version, error)) *PolicyFlags {
+	display := map[string]string{}
+	for _, name := range names {
+		display[name] = name
+	}
+	return &PolicyFlags{env: env, DisplayNames: display, OnFault: policy.Deny, fixed: resolve}
 }
 
 // AddPolicyFlags adds the flags that configure how policies run.
@@ -95,6 +105,9 @@ func (p *PolicyFlags) Check(f *scenario.File, played []string) error {
 // the command line starts from the working directory, in a file from the directory of
 // the file. If played is not empty, it replaces the policy of the file.
 func (p *PolicyFlags) Resolver(f *scenario.File, file, played string) func(sim.PolicySpec) (*policy.Version, error) {
+	if p.fixed != nil {
+		return p.fixed
+	}
 	return func(spec sim.PolicySpec) (*policy.Version, error) {
 		r := policies.Request{PolicySpec: spec, OnFault: p.OnFault, Observe: p.callLog.observer()}
 		variant := slices.ContainsFunc(f.Policies, func(v scenario.PolicyVariant) bool { return v.Name == spec.Name })

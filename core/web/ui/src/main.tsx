@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { setToken, token } from "./api";
 import { Failure, Link, useTitle } from "./parts";
 import { Clusters } from "./pages/clusters";
+import { Compare, ComparisonPage } from "./pages/compare";
 import { EvictionPage } from "./pages/eviction";
 import { Evictions } from "./pages/evictions";
 import { JobPage, Jobs } from "./pages/jobs";
@@ -28,6 +29,7 @@ const pages: [string, string, () => JSX.Element][] = [
   ["namespaces", "Namespaces", () => <Namespaces />],
   ["policies", "Policies", () => <Policies />],
   ["trials", "Trials", () => <Trials />],
+  ["compare", "Compare", () => <Compare />],
   ["servers", "Servers", () => <Servers />],
 ];
 
@@ -37,6 +39,7 @@ function content({ page, id }: Location): JSX.Element {
   if (page === "jobs" && id[0] && id[1]) return <JobPage key={id.join("\n")} namespace={id[0]} id={id[1]} />;
   if (page === "policies" && id[0]) return <PolicyPage key={id[0]} name={id[0]} />;
   if (page === "trials" && id[0]) return <TrialPage key={id[0]} name={id[0]} />;
+  if (page === "compare" && id[0]) return <ComparisonPage key={id[0]} id={id[0]} />;
   const found = pages.find(([name]) => name === page);
   return found && id.length === 0 ? found[2]() : <Unknown />;
 }

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Cluster, NodeRow } from "./cluster";
 import { Bands } from "./colors";
-import { amount, percent } from "./format";
+import { amount, count, percent } from "./format";
 import { href, navigate } from "./router";
 
 interface Layout {
@@ -56,7 +56,7 @@ export function NodeMap({ cluster, version, resource }: { cluster: Cluster; vers
   return (
     <div class="map">
       <canvas
-        ref={canvas} tabIndex={0} role="application" aria-label={`Map of ${nodes.length} nodes. Arrow keys move between nodes, Enter opens one.`}
+        ref={canvas} tabIndex={0} role="application" aria-label={`Map of ${count(nodes.length, "node", "nodes")}. Arrow keys move between nodes, Enter opens one.`}
         aria-describedby="map-node" onKeyDown={key}
         onMouseMove={(e) => { const i = at(e); if (i >= 0 && i < nodes.length) select(i); }}
         onClick={(e) => { const n = nodes[at(e)]; if (n) navigate(href("nodes", n.id)); }}

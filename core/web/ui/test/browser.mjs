@@ -1,17 +1,23 @@
 // Plays the stories of the console in Chromium. The environment names the server (CEDE_URL),
-// the browser (CEDE_CHROMIUM) and, optionally, a folder for screenshots (CEDE_SHOTS) and the
-// only story to play (CEDE_STORY).
+// the browser (CEDE_CHROMIUM) and, optionally, a folder for screenshots (CEDE_SHOTS), the
+// only stories to play (CEDE_STORY=NAME,NAME), and the number of events of the story about memory
+// (CEDE_EVENTS).
+//
+// A story leaves a picture, which is compared with the one in test/golden: see pictures.mjs.
+// With CEDE_PICTURES=rewrite the pictures replace those in test/golden.
 //
 // A story is one line of the standard output, "ok NAME" or "not ok NAME: reason"; the exit
 // code is 1 if one failed.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
+import { Pictures } from "./pictures.mjs";
 
 const url = process.env.CEDE_URL;
 const shots = process.env.CEDE_SHOTS;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await chromium.launch({ executablePath: process.env.CEDE_CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const pictures = await Pictures.open(browser);
 let failed = 0;
 
 /** Opens a page of the console; problems collects what the browser reports. */
@@ -52,8 +58,8 @@ async function accessible(page) {
   check(serious.length === 0, serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`).join("; "));
 }
 
-async function story(name, path, play, options, { secure = false } = {}) {
-  if (process.env.CEDE_STORY && name !== process.env.CEDE_STORY) return;
+async function story(name, path, play, options, { secure = false, picture = true } = {}) {
+  if (process.env.CEDE_STORY && !process.env.CEDE_STORY.split(",").includes(name)) return;
   try {
     const { page, problems, close } = await open(path, options);
     try {
@@ -62,6 +68,7 @@ async function story(name, path, play, options, { secure = false } = {}) {
       // A browser reports the responses 401 that the sign-in begins with.
       const unexpected = secure ? problems.filter((p) => !p.includes("401") && !p.includes(process.env.CEDE_SECURE_URL)) : problems;
       check(unexpected.length === 0, unexpected.join("; "));
+      if (picture) await pictures.check(name.replaceAll(" ", "-"), page);
       if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
     } finally {
       await close();
@@ -77,6 +84,9 @@ async function put(path, body, query = "") {
   const response = await fetch(`${url}${path}${query}`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   check(response.ok, `${path}: status ${response.status}`);
 }
+
+/** The text of a time in Unix nanoseconds, as the console shows it. */
+const textOfTime = (ns) => new Date(ns / 1e6).toISOString().replace("T", " ").slice(0, 19) + " UTC";
 
 const job = (id, priority, count) => ({
   Job: {
@@ -138,7 +148,7 @@ await story("trials", "/ui/trials", async (page) => {
   await page.getByLabel("Length of a block, in minutes").fill("3");
   await shows(page, "This time contains 5 pairs of blocks. No verdict is possible with fewer than 8.");
   await page.getByRole("button", { name: "Start the trial" }).press("Enter");
-  await shows(page, "The trial has started", "No verdict is possible: the conditions require at least 9 pairs of blocks, and For contains 5");
+  await shows(page, "The trial has started", "No verdict is possible: the conditions require at least 9 pairs of blocks");
   await page.getByRole("link", { name: "thrifty", exact: true }).click();
   await page.getByRole("heading", { name: "Trial of thrifty" }).waitFor();
   await shows(page, "none yet: 0 of at least 9 pairs of blocks", "The candidate is promoted as soon as", "better('wastedWork.cpu', candidate, active)");
@@ -176,13 +186,155 @@ await story("trial", "/ui/servers", async (page) => {
   await page.getByLabel("Metric of the confidence sequence").selectOption("queueDelay.mean");
   await shows(page, "Complete blocks: queueDelay.mean");
   check((await page.locator(".chart canvas").count()) === 1, "there is no chart");
+  await page.evaluate(() => (document.querySelector(".chart").dataset.fixed = "")); // its picture is compared as well
 });
 await story("trial narrow and dark", "/ui/trials/thrifty", async (page) => {
   await shows(page, "rolled back");
   await narrow(page);
 }, { viewport: { width: 360, height: 720 }, colorScheme: "dark" });
+// A scenario in which the policies choose different victims.
+const scenario = (name, extra = "") => `version: 1
+name: ${JSON.stringify(name)}
+nodes: [{id: n, count: 2, capacity: {cpu: 2000, memory: 1024}}]
+jobs:
+  - {id: old, priority: 20, groups: [{name: g, count: 2, resources: {cpu: 1000, memory: 100}, duration: 1h}]}
+  - {id: young, priority: 20, groups: [{name: g, count: 2, resources: {cpu: 1000, memory: 100}, duration: 1h}]}
+  - {id: urgent, priority: 80, groups: [{name: g, resources: {cpu: 1000, memory: 100}, duration: 10m}]}
+events: [{at: 0s, submit: old}, {at: 10m, submit: young}, {at: 20m, submit: urgent}]
+until: 2h
+${extra}`;
+
+async function submitComparison(page, file, text, policies) {
+  await page.getByLabel("Scenario, recording or description").setInputFiles({ name: file, mimeType: "application/yaml", buffer: Buffer.from(text) });
+  for (const box of await page.getByRole("group", { name: /^Policies/ }).getByRole("checkbox").all()) if (await box.isChecked()) await box.uncheck();
+  for (const name of policies) await page.getByRole("checkbox", { name }).check();
+  await page.getByRole("button", { name: "Compare 2 policies" }).press("Enter");
+}
+await story("compare", "/ui/compare", async (page) => {
+  await shows(page, "No comparison was submitted.", "At most 20,000 nodes");
+});
+await story("comparison", "/ui/compare", async (page) => {
+  await submitComparison(page, "contest.yaml", scenario("contest"), [/^least-waste built in/, /^thrifty@\w+ loaded/]);
+  await page.getByRole("heading", { name: "Comparison of contest.yaml" }).waitFor();
+  await shows(page, "complete", "Download the report", "How to repeat it", "Victims");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the figures as JSON" }).click()]);
+  const document = JSON.parse(await readFile(await file.path(), "utf8"));
+  const played = [...new Set(document.runs.map((r) => r.policy))];
+  check(played.length === 2 && played.includes("least-waste"), "the document has other policies: " + played);
+  await page.getByRole("link", { name: "All comparisons" }).click();
+  await page.getByRole("link", { name: "contest.yaml" }).click();
+  await shows(page, "How to repeat it");
+});
+await story("comparison narrow and dark", "/ui/compare", async (page) => {
+  const code = `<img src=x onerror="alert(1)">`;
+  await submitComparison(page, code + ".yaml", scenario("contest"), [/^default built in/, /^nomad built in/]);
+  await shows(page, "complete", code);
+  await narrow(page);
+}, { viewport: { width: 360, height: 720 }, colorScheme: "dark" });
+await story("comparison refused", "/ui/compare", async (page) => {
+  await submitComparison(page, "bad.yaml", scenario("bad", "policies: [{name: x, use: /bin/true}]"), [/^default built in/, /^nomad built in/]);
+  await page.getByRole("alert").getByText('"/bin/true" is not a built-in policy').first().waitFor();
+});
+await story("comparison cancelled", "/ui/compare", async (page) => {
+  await page.getByLabel("Workload").selectOption("contended");
+  await page.getByLabel("Seeds").fill("20");
+  await page.getByRole("button", { name: "Compare 2 policies" }).click();
+  await page.getByRole("button", { name: "Cancel the comparison" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel the comparison" }).click();
+  await shows(page, "cancelled");
+}, {}, { picture: false });
 await story("servers", "/ui/servers", (page) => shows(page, "leader", "May fail"));
 await story("unknown page", "/ui/nowhere", (page) => shows(page, "Unknown page"));
+
+// A newcomer answers seven questions, from the first page on, with links alone.
+await story("newcomer's questions", "/ui/", async (page) => {
+  await page.route("**/v1/policy/thrifty/trial?*", (route) => route.fulfill({ json: course(new URL(route.request().url()).searchParams.get("metric")) }));
+  const follow = (name, within = page.getByRole("main")) => within.getByRole("link", { name, exact: true }).first().click();
+  const menu = page.getByRole("navigation", { name: "Pages" });
+  await follow("Evictions", menu);
+  const last = page.getByRole("row").nth(1); // the first row holds the names of columns
+  await last.getByText("low").first().waitFor(); // who was evicted last
+  await last.getByText("high").waitFor(); // for whom
+  check(/\d+ (s|min|h)/.test(await last.innerText()), "the row of the eviction has no lost work"); // its cost
+  await last.getByRole("link", { name: /^why/ }).click();
+  await shows(page, "Why", "Candidates"); // why
+  await page.getByRole("button", { name: "Make the decision again, with changes" }).click();
+  await shows(page, "would have stayed with priority +"); // what would have saved it
+  await page.getByRole("main").getByRole("link", { name: /^node-/ }).first().click();
+  await shows(page, "Who would be evicted next"); // who is next
+  await page.getByRole("table").filter({ hasText: "From priority" }).getByText(/low|high/).first().waitFor();
+  await follow("Trials", menu);
+  await follow("thrifty");
+  await shows(page, "the candidate is better"); // whether the candidate is better
+}, {}, { picture: false });
+
+// The memory of a page does not grow with the number of events that it has received. The
+// events come from the test, as fast as the page reads them.
+await story("memory", "/ui/servers", async (page) => {
+  const total = Number(process.env.CEDE_EVENTS ?? 12_000);
+  const batch = 2_000;
+  const map = {
+    Index: 1, Resources: ["cpu"],
+    Nodes: { ID: ["n0"], Name: ["n0"], Datacenter: ["dc1"], State: ["ready"], Capacity: [[16_000]] },
+    Groups: [{ Namespace: "default", JobID: "j", JobType: "service", Version: 0, Group: "g", Priority: 50, Use: [10] }],
+    Allocs: { ID: [], Node: [], Group: [], StartTime: [] },
+  };
+  const sent = { Allocation: 0, Preemption: 0 };
+  const time = Date.UTC(2026, 0, 1) * 1e6;
+  const id = (n) => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+  // Every allocation is placed by one event and stopped by a later one.
+  const allocation = (n) => ({
+    Topic: "Allocation", Type: "AllocationUpdated", Key: id(n >> 1), Namespace: "default", Index: n + 2, Time: time + n * 1e6,
+    Payload: { AllocID: id(n >> 1), JobID: "j", Group: "g", NodeID: "n0", Desired: n % 2 ? "evict" : "run", Client: "running" },
+  });
+  const preemption = (n) => ({
+    Topic: "Preemption", Type: "AllocationPreempted", Key: id(n), Namespace: "default", Index: n + 2, Time: time + n * 1e6,
+    Payload: {
+      Victim: { AllocID: id(n), JobID: `victim-${n % 97}`, Namespace: "default", Group: "g", NodeID: "n0", Priority: 20, LostWork: 60e9, Reason: "priority" },
+      By: id(n), ByJobID: "preemptor", ByNamespace: "default", ByPriority: 80, NodeID: "n0", PolicyVersion: "sha256:" + "3".repeat(64),
+    },
+  });
+  let target = total / 2;
+  await page.route("**/v1/map", (route) => route.fulfill({ json: map }));
+  await page.route("**/v1/event/stream?*", (route) => {
+    const topic = new URL(route.request().url()).searchParams.getAll("topic").includes("Preemption") ? "Preemption" : "Allocation";
+    let body = ": no event\n\n";
+    const end = Math.min(sent[topic] + batch, target);
+    for (; sent[topic] < end; sent[topic]++) {
+      const event = (topic === "Preemption" ? preemption : allocation)(sent[topic]);
+      body += `id: ${event.Index}\nevent: events\ndata: ${JSON.stringify({ Index: event.Index, Events: [event] })}\n\n`;
+    }
+    return route.fulfill({ contentType: "text/event-stream", body });
+  });
+  await page.goto(url + "/ui/evictions");
+  const cdp = await page.context().newCDPSession(page);
+  const used = async () => {
+    await page.locator("main").getByText(textOfTime(time + (target - 1) * 1e6)).first().waitFor();
+    for (let i = 0; i < 3; i++) await cdp.send("HeapProfiler.collectGarbage");
+    return (await cdp.send("Runtime.getHeapUsage")).usedSize;
+  };
+  const first = await used();
+  target = total;
+  const second = await used();
+  console.log(`# heap after ${total / 2} and ${total} events of each stream: ${(first / 2 ** 20).toFixed(2)} and ${(second / 2 ** 20).toFixed(2)} MiB`);
+  check(second < first * 1.1 + 2 ** 20, `the heap grew from ${first} to ${second} bytes`);
+}, {}, { picture: false });
+
+// The comparison of pictures detects a column that is missing, and ignores how glyphs are
+// smoothed.
+await story("pictures", "/ui/jobs", async (page) => {
+  await shows(page, "huge");
+  const before = await pictures.take(page);
+  await page.evaluate(() => (document.documentElement.style.setProperty("-webkit-font-smoothing", "none"), (document.body.style.transform = "translate(0.4px, 0.3px)")));
+  const smoothed = await pictures.difference(before, await pictures.take(page));
+  check(smoothed.changed <= smoothed.blocks * 0.003, `another anti-aliasing changes ${smoothed.changed} of ${smoothed.blocks} blocks`);
+  await page.evaluate(() => {
+    document.body.style.transform = "";
+    for (const row of document.querySelectorAll("tr")) row.children[4]?.remove();
+  });
+  const missing = await pictures.difference(before, await pictures.take(page));
+  check(missing.changed > missing.blocks * 0.012, `a missing column changes ${missing.changed} of ${missing.blocks} blocks`);
+}, {}, { picture: false });
 
 // An event reaches the page without a request of the page.
 await story("live", "/ui/nodes/node-1", async (page) => {
@@ -191,7 +343,7 @@ await story("live", "/ui/nodes/node-1", async (page) => {
   await page.getByRole("link", { name: "tiny" }).first().waitFor();
   const requests = (await page.evaluate(() => performance.getEntriesByType("resource").length)) - stop;
   check(requests < 20, `${requests} requests for one job`);
-});
+}, {}, { picture: false });
 
 // Lists follow a busy cluster, in which events never pause.
 await story("busy", "/ui/jobs", async (page) => {
@@ -205,7 +357,7 @@ await story("busy", "/ui/jobs", async (page) => {
     busy = false;
     await writes;
   }
-});
+}, {}, { picture: false });
 
 // A cluster with tokens shows nothing without one, and the actions that its roles permit.
 await story("sign in", "/ui/nowhere", async (page) => {
@@ -216,7 +368,7 @@ await story("sign in", "/ui/nowhere", async (page) => {
   await page.getByLabel("Secret of the token").fill(process.env.CEDE_SECURE_TOKEN);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Drain" }).waitFor();
-}, {}, { secure: true });
+}, {}, { secure: true, picture: false });
 
 // Names are shown as text.
 await story("hostile names", "/ui/namespaces", async (page) => {
@@ -224,7 +376,7 @@ await story("hostile names", "/ui/namespaces", async (page) => {
   await put("/v1/namespace/hostile", { Name: "hostile", Description: name });
   await page.reload();
   await shows(page, name);
-});
+}, {}, { picture: false });
 
 // The map of a large cluster: its columns come from the test, so that no server needs them.
 await story("large map", "/ui/servers", async (page) => {
@@ -241,10 +393,10 @@ await story("large map", "/ui/servers", async (page) => {
   await page.route("**/v1/map", (route) => route.fulfill({ json: map }));
   const started = Date.now();
   await page.goto(url + "/ui/nodes");
-  await page.getByRole("application", { name: "Map of 10000 nodes" }).waitFor();
+  await page.getByRole("application", { name: "Map of 10,000 nodes" }).waitFor();
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   console.log(`# the map of ${nodes} nodes and ${allocs} allocations was drawn ${Date.now() - started} ms after the request`);
-});
+}, {}, { picture: false });
 
 await browser.close();
 process.exit(failed > 0 ? 1 : 0);

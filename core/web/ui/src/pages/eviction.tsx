@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { get, path, send, type Decision, type DecisionCandidate, type DecisionOption, type WhatIf, type WhatIfChange, type WhatIfRef } from "../api";
-import { duration, time } from "../format";
+import { count, duration, time } from "../format";
 import { Failure, Figure, JobLink, NodeLink, short, shortVersion, Show, useTitle } from "../parts";
 import { useLoaded, useStore } from "../store";
 import { save, Table } from "../table";
@@ -85,7 +85,7 @@ function Changes({ id }: { id: string }): JSX.Element {
               { name: "More wait", value: (c) => c.Waiting, numeric: true },
             ]}
           />
-          <p>Each change was executed, and smaller ones of its kind have no effect. The decision was made {answer.Evaluations} times.</p>
+          <p>Each change was executed, and smaller ones of its kind have no effect. The decision was made {count(answer.Evaluations, "time", "times")}.</p>
         </>
       )}
     </section>

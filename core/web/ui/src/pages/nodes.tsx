@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { get, path, type Node, type NodeRisk, type NodeRiskLevel } from "../api";
 import type { Alloc, NodeRow } from "../cluster";
 import { Bands } from "../colors";
-import { amount, duration, percent } from "../format";
+import { amount, count, duration, percent } from "../format";
 import { NodeMap, priorities } from "../nodemap";
 import { Action, Figure, JobLink, NodeLink, short, Show, Share, useTitle, write } from "../parts";
 import { setQuery, useLocation } from "../router";
@@ -87,7 +87,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
                   <Action label="End the drain" consequence="The node becomes eligible for new allocations." done={node.reload}
                     run={() => write("PUT", path("node", id, "drain"), { NodeID: id, DrainSpec: null, MarkEligible: true })} />
                 ) : (
-                  <Action label="Drain" consequence={`All ${row?.allocs.length ?? 0} allocations are moved to other nodes. Those that cannot be moved are stopped after an hour.`} done={node.reload}
+                  <Action label="Drain" consequence={`The node is emptied: ${count(row?.allocs.length ?? 0, "allocation", "allocations")} must move to other nodes. What cannot be moved is stopped after an hour.`} done={node.reload}
                     run={() => write("PUT", path("node", id, "drain"), { NodeID: id, DrainSpec: { Deadline: 3600e9 } })} />
                 )}
                 {!n.Drain && (
