@@ -61,8 +61,8 @@ func comparisonRoutes() []route {
 	}
 }
 
-// comparisons returns the queue, or an error if this server has none.
-func (a *API) comparisons() (*comparisons.Queue, error) {
+// comparisonQueue returns the queue, or an error if this server has none.
+func comparisonQueue(a *API) (*comparisons.Queue, error) {
 	if a.cfg.Comparisons == nil {
 		return nil, rest.Unavailable("this server plays no comparisons").WithHint("play it with cede compare")
 	}
@@ -70,7 +70,7 @@ func (a *API) comparisons() (*comparisons.Queue, error) {
 }
 
 func listComparisons(a *API, _ *call) (any, error) {
-	q, err := a.comparisons()
+	q, err := comparisonQueue(a)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func listComparisons(a *API, _ *call) (any, error) {
 // submitComparison reserves a place before it reads the body, so that concurrent requests
 // cannot fill the memory.
 func submitComparison(a *API, c *call) (any, error) {
-	q, err := a.comparisons()
+	q, err := comparisonQueue(a)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func submitComparison(a *API, c *call) (any, error) {
 	if err := c.decodeBodyUpTo(&req, escapes*int64(q.Limits().Input)+a.cfg.Limits.Body); err != nil {
 		return nil, err
 	}
-	in, err := a.comparisonInput(c.r.Context(), &req, q.Limits())
+	in, err := comparisonInput(c.r.Context(), a, &req, q.Limits())
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func submitComparison(a *API, c *call) (any, error) {
 }
 
 // comparisonInput checks a request. It returns an error that lists all problems.
-func (a *API) comparisonInput(ctx context.Context, req *client.ComparisonRequest, l comparisons.Limits) (*comparisons.Input, error) {
+func comparisonInput(ctx context.Context, a *API, req *client.ComparisonRequest, l comparisons.Limits) (*comparisons.Input, error) {
 	in := &comparisons.Input{Name: req.Name, Text: []byte(req.Text), Description: req.Description, Preset: req.Preset, Seeds: max(req.Seeds, 1)}
 	var problems []string
 	reject := func(condition bool, problem string) {
@@ -133,7 +133,7 @@ func (a *API) comparisonInput(ctx context.Context, req *client.ComparisonRequest
 	reject(len(req.Policies) < 2 || len(req.Policies) > l.Policies, "Policies must name between 2 and "+strconv.Itoa(l.Policies)+" policies")
 	reject(len(req.Name) > 200, "Name must be at most 200 bytes")
 	if len(req.Policies) <= l.Policies {
-		problems = append(problems, a.comparedPolicies(ctx, req.Policies, in, l.Modules)...)
+		problems = append(problems, comparedPolicies(ctx, a, req.Policies, in, l.Modules)...)
 	}
 	if len(problems) > 0 {
 		return nil, rest.Invalid("invalid comparison: %s", strings.Join(problems, "; ")).With("Problems", problems)
@@ -148,14 +148,14 @@ func (a *API) comparisonInput(ctx context.Context, req *client.ComparisonRequest
 }
 
 // comparedPolicies adds the policies to the input. It returns their problems.
-func (a *API) comparedPolicies(ctx context.Context, names []string, in *comparisons.Input, most int) (problems []string) {
+func comparedPolicies(ctx context.Context, a *API, names []string, in *comparisons.Input, most int) (problems []string) {
 	bytes := 0
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			problems = append(problems, "duplicate policy "+rest.Quote(name))
 			continue
 		}
-		p, problem := a.comparedPolicy(ctx, name)
+		p, problem := comparedPolicy(ctx, a, name)
 		if problem != "" {
 			problems = append(problems, problem)
 			continue
@@ -171,7 +171,7 @@ func (a *API) comparedPolicies(ctx context.Context, names []string, in *comparis
 
 // comparedPolicy returns a policy of the cluster, or a built-in one, or the problem of its
 // name.
-func (a *API) comparedPolicy(ctx context.Context, name string) (comparisons.Policy, string) {
+func comparedPolicy(ctx context.Context, a *API, name string) (comparisons.Policy, string) {
 	p := comparisons.Policy{Name: name}
 	base, _, _ := strings.Cut(name, "?")
 	base, version, _ := strings.Cut(base, "@")
@@ -224,7 +224,7 @@ func comparedVersion(status *policymgr.Status, name, prefix string) (*model.Poli
 }
 
 func comparisonStatus(a *API, c *call) (any, error) {
-	q, err := a.comparisons()
+	q, err := comparisonQueue(a)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func comparisonStatus(a *API, c *call) (any, error) {
 }
 
 func comparisonReport(a *API, c *call) (any, error) {
-	q, err := a.comparisons()
+	q, err := comparisonQueue(a)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func comparisonReport(a *API, c *call) (any, error) {
 }
 
 func cancelComparison(a *API, c *call) (any, error) {
-	q, err := a.comparisons()
+	q, err := comparisonQueue(a)
 	if err != nil {
 		return nil, err
 	}

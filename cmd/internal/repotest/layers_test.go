@@ -43,6 +43,7 @@ var layers = []component{
 
 	{"policies", 2, "policies are guests behind the SDK; cmd registers the native ones, and hosts treat all of them alike"},
 	{"core/policy", 2, "the calls to policies are defined apart from the state and the broker; the scheduler combines them"},
+	{"core/comparisons", 2, "comparisons are played by a process; the server and the API hold the queue only, and the simulator does not depend on it"},
 	{"core/trial", 2, "the statistics of trials are functions of the blocks in the state; the server and the API report the same figures"},
 	{"core/broker", 2, "the broker delivers evaluations and makes no decisions; workers drive it through an interface of their own"},
 	{"core/state", 2, "the state is written by entries and read through snapshots; it takes no part in decisions"},
@@ -57,6 +58,7 @@ var layers = []component{
 	{"core/storage", 1, "only replication and the server depend on the layout of the disk"},
 	{"core/events", 1, "on the lowest layer an error is returned to the caller, which emits the event"},
 	{"core/lease", 1, "the agent of a member cluster owns the leases; pools appear in it by name and number only"},
+	{"core/confine", 1, "a process that is confined has no part of the engine beneath its limits"},
 	{"core/clock", 1, "packages of the lowest layer do not wait; their callers decide when to call"},
 	{"core/acl", 1, "permissions are decided once, where a request arrives"},
 	{"core/rpc", 1, "servers call servers; no other package of the lowest layer uses the network"},
