@@ -150,3 +150,31 @@ func BenchmarkBootstrap(b *testing.B) {
 func quantile(xs []float64, permille int) float64 {
 	return rank(slices.Sorted(slices.Values(xs)), permille)
 }
+
+// The interval of the sign test, by its definition: the tables give ranks 2 and 9 of 10
+// values for 95 %, which cover 97.9 %.
+func TestExactMedian_HasTheRanksOfTheSignTest(t *testing.T) {
+	t.Parallel()
+	xs := []float64{3, 1, 2, 10, 9, 8, 7, 6, 5, 4}
+	for _, tc := range []struct {
+		n     int
+		level float64
+		want  Interval
+		ok    bool
+	}{
+		{10, 0.95, Interval{5.5, 2, 9}, true},
+		{10, 0.98, Interval{5.5, 1, 10}, true},
+		{10, 0.89, Interval{5.5, 3, 8}, true},
+		{5, 0.90, Interval{3, 1, 10}, true},
+		{4, 0.90, Interval{2.5, math.Inf(-1), math.Inf(1)}, false},
+	} {
+		if got, ok := ExactMedian(xs[:tc.n], tc.level); got != tc.want || ok != tc.ok {
+			t.Errorf("%d values at %v: %v %v, want %v", tc.n, tc.level, got, ok, tc.want)
+		}
+	}
+	for level, want := range map[float64]int{0.90: 5, 0.95: 6, 0.98: 7, 0.99: 8} {
+		if n := ExactPairs(level); n != want {
+			t.Errorf("%v requires %d values, want %d", level, n, want)
+		}
+	}
+}
