@@ -81,6 +81,9 @@ type Setting struct {
 	Min      *float64 `yaml:"min,omitempty" json:"min,omitempty"`
 	Max      *float64 `yaml:"max,omitempty" json:"max,omitempty"`
 	OneOf    []string `yaml:"oneOf,omitempty,flow" json:"oneOf,omitempty"`
+
+	Range   []float64 `yaml:"range,omitempty,flow" json:"range,omitempty"`
+	Choices []string  `yaml:"choices,omitempty,flow" json:"choices,omitempty"`
 }
 
 // Limits bound a call if the operator sets no limits.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model/jsonschema"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // Schema returns the JSON Schema of a manifest. rules describes the field of that name.
@@ -13,6 +14,13 @@ func Schema(rules *jsonschema.Schema) *jsonschema.Schema {
 	manifest := schemaOf(reflect.TypeFor[Manifest]())
 	manifest.Set("version", jsonschema.Integer(1, 1))
 	manifest.Set("rules", rules)
+	manifest.Set("hooks", jsonschema.List(jsonschema.OneOf(hookNames...)))
+	manifest.Properties["build"].Set("lang", jsonschema.OneOf(append([]string{Uses}, Langs...)...))
+	setting := manifest.Properties["settings"].Items
+	setting.Set("kind", jsonschema.OneOf(sdk.Kinds[1:]...))
+	ends := jsonschema.List(jsonschema.Number())
+	ends.MaxItems = 2
+	setting.Set("range", ends)
 	manifest.Required = []string{"name"}
 	return manifest
 }
@@ -48,7 +56,11 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return jsonschema.Integer(0, math.MaxUint64)
 	}
 	if t == reflect.TypeFor[Kind]() {
-		return jsonschema.OneOf(string(Wasm), string(Process), string(Composition))
+		var kinds []string
+		for _, k := range Kinds {
+			kinds = append(kinds, string(k))
+		}
+		return jsonschema.OneOf(kinds...)
 	}
 	return jsonschema.Scalar()
 }

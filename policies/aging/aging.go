@@ -31,19 +31,19 @@ const year = 365 * 24 * 3600
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{
-			Name: "halfLife", Kind: policy.Duration, Default: "10m", Limits: policy.Between(1, year),
+			Name: "halfLife", Kind: policy.Duration, Default: "10m", Limits: policy.Between(1, year), Range: policy.Between(60, 6*3600),
 			Doc: "waiting time in which the required priority gap halves",
 		},
 		{
-			Name: "grace", Kind: policy.Duration, Default: "0s", Limits: policy.Between(0, year),
+			Name: "grace", Kind: policy.Duration, Default: "0s", Limits: policy.Between(0, year), Range: policy.Between(0, 1800),
 			Doc: "waiting time before the gap begins to shrink",
 		},
 		{
-			Name: "floor", Kind: policy.Integer, Default: "1", Limits: policy.Between(1, 1<<31-1),
+			Name: "floor", Kind: policy.Integer, Default: "1", Limits: policy.Between(1, 1<<31-1), Range: policy.Between(1, 20),
 			Doc: "gap, in points of priority, below which age does not shrink it",
 		},
 		{
-			Name: "settle", Kind: policy.Duration, Default: "5m", Limits: policy.Between(0, year),
+			Name: "settle", Kind: policy.Duration, Default: "5m", Limits: policy.Between(0, year), Range: policy.Between(0, 1800),
 			Doc: "time since its start in which an allocation is not evicted by age alone",
 		},
 	}

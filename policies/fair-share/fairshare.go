@@ -39,7 +39,7 @@ func (*Policy) Info() policy.Info {
 // Settings implements policy.Configurable.
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{{
-		Name: "onlyAbove", Kind: policy.Bool, Default: "false",
+		Name: "onlyAbove", Kind: policy.Bool, Default: "false", Choices: []string{"false", "true"},
 		Doc: "if true, only namespaces above their fair share lose work to others",
 	}}
 }

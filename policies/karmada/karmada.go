@@ -40,19 +40,19 @@ const (
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{
-			Name: victims, Kind: policy.Text, Default: lowest, OneOf: []string{lowest, fewest},
+			Name: victims, Kind: policy.Text, Default: lowest, OneOf: []string{lowest, fewest}, Choices: []string{lowest, fewest},
 			Doc: "victims of a cluster: the lowest priorities that free enough, or the fewest bindings that do",
 		},
 		{
-			Name: clusters, Kind: policy.Text, Default: number, OneOf: []string{number, priority},
+			Name: clusters, Kind: policy.Text, Default: number, OneOf: []string{number, priority}, Choices: []string{number, priority},
 			Doc: "choice of the cluster: by the number of victims and then their priorities, or by priorities first",
 		},
 		{
-			Name: elastic, Kind: policy.Bool,
+			Name: elastic, Kind: policy.Bool, Choices: []string{"false", "true"},
 			Doc: "if true, a binding with minReplicas is shrunk as far as necessary before it is evicted",
 		},
 		{
-			Name: several, Kind: policy.Bool,
+			Name: several, Kind: policy.Bool, Choices: []string{"false", "true"},
 			Doc: "if true, capacity is freed on several clusters if no single one suffices",
 		},
 	}

@@ -48,7 +48,7 @@ func NewVersion1() *Policy { return &Policy{} }
 // Settings implements policy.Configurable.
 func (*Policy) Settings() []policy.Setting {
 	return append([]policy.Setting{{
-		Name: "bands", Kind: policy.Integer, Default: "10", Limits: policy.Between(0, 1<<31-1),
+		Name: "bands", Kind: policy.Integer, Default: "10", Limits: policy.Between(0, 1<<31-1), Choices: []string{"0", "1", "5", "10", "20", "40"},
 		Doc: "Width of the bands of priority within which waste decides: with 10, priorities 20 to 29 are one band; 0: one band for all.",
 	}}, rules.WasteSettings()...)
 }

@@ -45,6 +45,7 @@ func (*Policy) Settings() []policy.Setting {
 	return append([]policy.Setting{
 		{
 			Name: "cost", Kind: policy.Text, Default: byPriority, OneOf: []string{byPriority, byVictims, byWaste},
+			Choices: []string{byPriority, byVictims, byWaste},
 			Doc: "Quantity to minimise: priority (the highest, then the number, then the sum), victims (the number, then the sum of priorities), " +
 				"or waste (lost work, then the number, then the sum).",
 		},

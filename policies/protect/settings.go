@@ -15,7 +15,7 @@ const year = 365 * 24 * 3600
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
 		{
-			Name: "minRuntime", Kind: policy.Duration, Default: "10m", Limits: policy.Between(0, year),
+			Name: "minRuntime", Kind: policy.Duration, Default: "10m", Limits: policy.Between(0, year), Range: policy.Between(0, 3600),
 			Doc: "time since its start in which an allocation is not evicted",
 		},
 		{
@@ -27,15 +27,15 @@ func (*Policy) Settings() []policy.Setting {
 			Doc: "minRuntime of allocations with a label, in seconds by KEY:VALUE; it takes precedence over the namespace's",
 		},
 		{
-			Name: "override", Kind: policy.Integer, Default: "0", Limits: policy.Between(0, 1<<32),
+			Name: "override", Kind: policy.Integer, Default: "0", Limits: policy.Between(0, 1<<32), Choices: []string{"0", "10", "20", "40"},
 			Doc: "priority gap from which protection does not apply; 0: it always applies",
 		},
 		{
-			Name: "maxEvictions", Kind: policy.Integer, Default: "0", Limits: policy.Between(0, 1<<31-1),
+			Name: "maxEvictions", Kind: policy.Integer, Default: "0", Limits: policy.Between(0, 1<<31-1), Choices: []string{"0", "1", "2", "4", "8"},
 			Doc: "instances that a group may lose in one plan; 0: unlimited",
 		},
 		{
-			Name: "pause", Kind: policy.Duration, Default: "1m", Limits: policy.Between(1, year),
+			Name: "pause", Kind: policy.Duration, Default: "1m", Limits: policy.Between(1, year), Range: policy.Between(10, 600),
 			Doc: "time after which a preemptor that maxEvictions blocked tries again",
 		},
 	}

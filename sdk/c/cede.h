@@ -324,11 +324,17 @@ typedef struct {
   bool required;
   const char *min, *max;      // CEDE_BETWEEN, CEDE_AT_LEAST; of a duration in seconds
   const char *const *one_of;  // of texts; ends with null
+  const char *range;          // CEDE_RANGE: values that cede policy tune tries; null: none
+  const char *const *choices; // the same as a list in the form of a configuration; ends with null
 } cede_setting;
 
 // CEDE_BETWEEN and CEDE_AT_LEAST are inclusive limits of a setting.
 #define CEDE_BETWEEN(low, high) .min = #low, .max = #high
 #define CEDE_AT_LEAST(low) .min = #low
+
+// CEDE_RANGE holds the lowest and the highest value that cede policy tune tries, in the
+// form of CEDE_BETWEEN.
+#define CEDE_RANGE(low, high) .range = "[" #low "," #high "]"
 
 // cede_config is the configuration; cede_bool and the other getters read it. It is
 // valid while configure runs: copy texts that are needed later with cede_keep.
@@ -1405,6 +1411,14 @@ CEDE__COLD static void cede__put_json(cede__writer *w, const char *key, const ch
   if (quoted) cede__put(w, '"');
 }
 
+static void cede__put_list(cede__writer *w, const char *begin, const char *const *texts) {
+  for (const char *const *t = texts; t && *t; t++) {
+    cede__puts(w, t == texts ? begin : ",");
+    cede__put_json(w, NULL, *t, true);
+    if (!t[1]) cede__put(w, ']');
+  }
+}
+
 static void cede__put_setting(cede__writer *w, const cede_setting *s) {
   static const char *const kinds[] = {"bool", "integer", "number", "duration", "text", "texts", "numbers"};
   cede__puts(w, "{\"name\":");
@@ -1415,11 +1429,9 @@ static void cede__put_setting(cede__writer *w, const cede_setting *s) {
   if (s->required) cede__puts(w, ",\"required\":true");
   cede__put_json(w, "min", s->min, false);
   cede__put_json(w, "max", s->max, false);
-  for (const char *const *t = s->one_of; t && *t; t++) {
-    cede__puts(w, t == s->one_of ? ",\"oneOf\":[" : ",");
-    cede__put_json(w, NULL, *t, true);
-    if (!t[1]) cede__put(w, ']');
-  }
+  cede__put_list(w, ",\"oneOf\":[", s->one_of);
+  cede__put_json(w, "range", s->range, false);
+  cede__put_list(w, ",\"choices\":[", s->choices);
   cede__put(w, '}');
 }
 

@@ -26,6 +26,10 @@ type Setting struct {
 	Required bool
 	Limits   *Limits  // of Integer, Number, Duration (in seconds) and Numbers; nil: unlimited
 	OneOf    []string // allowed values of Text and Texts; empty: any value
+	// Range and Choices hold the values that `cede policy tune` tries; at most one of them
+	// is set. If neither is, it retains the default.
+	Range   *Limits  // of Integer, Number and Duration (in seconds)
+	Choices []string // of any kind, as an operator writes them
 }
 
 // Kind is the type of a setting.

@@ -83,17 +83,29 @@ func appendSetting(b []byte, s *policy.Setting) []byte {
 			b = strconv.AppendFloat(append(b, `,"max":`...), l.Max, 'g', -1, 64)
 		}
 	}
-	if len(s.OneOf) > 0 {
-		b = append(b, `,"oneOf":[`...)
-		for i, text := range s.OneOf {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendText(b, text)
+	b = appendTexts(b, `,"oneOf":[`, s.OneOf)
+	if r := s.Range; r != nil {
+		b = strconv.AppendFloat(append(b, `,"range":[`...), r.Min, 'g', -1, 64)
+		b = append(strconv.AppendFloat(append(b, ','), r.Max, 'g', -1, 64), ']')
+	}
+	b = appendTexts(b, `,"choices":[`, s.Choices)
+	return append(b, '}')
+}
+
+// appendTexts appends a list of JSON after its beginning, or nothing if it is empty.
+func appendTexts(b []byte, begin string, texts []string) []byte {
+	for i, text := range texts {
+		if i == 0 {
+			b = append(b, begin...)
+		} else {
+			b = append(b, ',')
 		}
+		b = appendText(b, text)
+	}
+	if len(texts) > 0 {
 		b = append(b, ']')
 	}
-	return append(b, '}')
+	return b
 }
 
 // appendText appends a JSON string.

@@ -14,8 +14,8 @@ var all = []policy.Setting{
 	{Name: "on", Kind: policy.Bool, Default: "true"},
 	{Name: "count", Kind: policy.Integer, Default: "3", Limits: policy.Between(1, 9)},
 	{Name: "weight", Kind: policy.Number, Default: "0.5", Limits: policy.AtLeast(0)},
-	{Name: "halfLife", Kind: policy.Duration, Default: "10m", Limits: policy.Between(1, 3600)},
-	{Name: "order", Kind: policy.Text, Default: "newest", OneOf: []string{"newest", "oldest"}},
+	{Name: "halfLife", Kind: policy.Duration, Default: "10m", Limits: policy.Between(1, 3600), Range: policy.Between(60, 3600)},
+	{Name: "order", Kind: policy.Text, Default: "newest", OneOf: []string{"newest", "oldest"}, Choices: []string{"newest", "oldest"}},
 	{Name: "spare", Kind: policy.Texts},
 	{Name: "shares", Kind: policy.Numbers, Limits: policy.AtLeast(0)},
 }
@@ -115,11 +115,15 @@ func TestDecode_ReadsEncodedSettings(t *testing.T) {
 func TestDecode_RejectsInvalidSettings(t *testing.T) {
 	t.Parallel()
 	_, err := settings.Decode([]byte(`[{"name":"Big","kind":"bool"},{"name":"a","kind":"bool"},{"name":"a","kind":"bool"},
-		{"name":"b","kind":"colour"},{"name":"c","kind":"integer","default":"x"},{"name":"d","kind":"integer","max":3}]`))
+		{"name":"b","kind":"colour"},{"name":"c","kind":"integer","default":"x"},{"name":"d","kind":"integer","max":3},
+		{"name":"e","kind":"integer","range":[1]},{"name":"f","kind":"text","range":[1,2]},{"name":"g","kind":"number","range":[2,2]},
+		{"name":"h","kind":"number","min":1,"max":3,"range":[0,2]},{"name":"i","kind":"number","range":[0,2],"choices":["1","1","x"]}]`))
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`invalid setting name "Big"`, `"a" is declared twice`, `unknown kind "colour"`, `"c": default: invalid value "x"`, "max requires min"} {
+	for _, want := range []string{`invalid setting name "Big"`, `"a" is declared twice`, `unknown kind "colour"`, `"c": default: invalid value "x"`, "max requires min",
+		`"e": range must be two numbers`, `"f": range: a setting of kind text has none`, `"g": range: the second number`, `"h": range: exceeds the limits`,
+		`"i": range and choices exclude each other`, `"i": choices: "1" is declared twice`, `"i": choices: invalid value "x"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

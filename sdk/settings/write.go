@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,13 +56,19 @@ type declaration struct {
 	Min      *float64 `json:"min,omitempty"`
 	Max      *float64 `json:"max,omitempty"`
 	OneOf    []string `json:"oneOf,omitempty"`
+
+	Range   []float64 `json:"range,omitempty"` // the lowest and the highest value
+	Choices []string  `json:"choices,omitempty"`
 }
 
 // Encode returns a declaration of settings: a JSON array.
 func Encode(list []policy.Setting) []byte {
 	decls := []declaration{}
 	for _, s := range list {
-		d := declaration{Name: s.Name, Kind: s.Kind.String(), Doc: s.Doc, Default: s.Default, Required: s.Required, OneOf: s.OneOf}
+		d := declaration{Name: s.Name, Kind: s.Kind.String(), Doc: s.Doc, Default: s.Default, Required: s.Required, OneOf: s.OneOf, Choices: s.Choices}
+		if s.Range != nil {
+			d.Range = []float64{s.Range.Min, s.Range.Max}
+		}
 		if s.Limits != nil {
 			d.Min = &s.Limits.Min
 			if *s.Limits != *policy.AtLeast(s.Limits.Min) {
@@ -103,7 +110,7 @@ func Decode(text []byte) ([]policy.Setting, error) {
 }
 
 func (d *declaration) setting() (policy.Setting, error) {
-	s := policy.Setting{Name: d.Name, Doc: d.Doc, Default: d.Default, Required: d.Required, OneOf: d.OneOf}
+	s := policy.Setting{Name: d.Name, Doc: d.Doc, Default: d.Default, Required: d.Required, OneOf: d.OneOf, Choices: d.Choices}
 	kind := slices.Index(policy.Kinds[:], d.Kind)
 	if kind <= 0 {
 		return s, fmt.Errorf("unknown kind %q: use one of %s", d.Kind, strings.Join(policy.Kinds[1:], ", "))
@@ -116,6 +123,13 @@ func (d *declaration) setting() (policy.Setting, error) {
 		s.Limits = policy.AtLeast(*d.Min)
 	case d.Max != nil:
 		return s, errors.New("max requires min")
+	}
+	switch len(d.Range) {
+	case 0:
+	case 2:
+		s.Range = policy.Between(d.Range[0], d.Range[1])
+	default:
+		return s, errors.New("range must be two numbers, such as [1, 60]")
 	}
 	return s, nil
 }
@@ -138,6 +152,7 @@ func Check(list []policy.Setting) error {
 			errs = append(errs, fmt.Errorf("setting %q: kind is required", s.Name))
 			continue
 		}
+		errs = append(errs, checkSearch(s)...)
 		if s.Required || s.Default == "" {
 			continue
 		}
@@ -146,4 +161,33 @@ func Check(list []policy.Setting) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkSearch returns every mistake in the values of a setting that tuning tries.
+func checkSearch(s policy.Setting) (errs []error) {
+	report := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("setting %q: "+format, append([]any{s.Name}, args...)...))
+	}
+	if s.Range != nil && len(s.Choices) > 0 {
+		report("range and choices exclude each other: declare one")
+	}
+	for i, text := range s.Choices {
+		if _, err := convert(s, text); err != nil {
+			report("choices: %w", err)
+		}
+		if slices.Contains(s.Choices[:i], text) {
+			report("choices: %q is declared twice", text)
+		}
+	}
+	r := s.Range
+	switch {
+	case r == nil:
+	case s.Kind != policy.Integer && s.Kind != policy.Number && s.Kind != policy.Duration:
+		report("range: a setting of kind %s has none: declare choices", s.Kind)
+	case !(r.Min < r.Max) || math.IsInf(r.Min, 0) || math.IsInf(r.Max, 0):
+		report("range: the second number must be finite and higher than the first")
+	case !within(s, r.Min) || !within(s, r.Max):
+		report("range: exceeds the limits of the setting")
+	}
+	return errs
 }

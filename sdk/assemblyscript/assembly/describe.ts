@@ -51,10 +51,18 @@ function jsonOf(s: Setting): string {
   if (s.isRequired) text += ',"required":true';
   if (s.min.length > 0) text += ',"min":' + s.min;
   if (s.max.length > 0) text += ',"max":' + s.max;
-  for (let i = 0; i < s.texts.length; i++) {
-    text += (i == 0 ? ',"oneOf":[' : ",") + quote(s.texts[i]);
+  text += list(',"oneOf":[', s.texts);
+  if (s.low.length > 0) text += ',"range":[' + s.low + "," + s.high + "]";
+  return text + list(',"choices":[', s.values) + "}";
+}
+
+/** Returns a list of texts after its beginning, or nothing if it is empty. */
+function list(begin: string, texts: StaticArray<string>): string {
+  let text = "";
+  for (let i = 0; i < texts.length; i++) {
+    text += (i == 0 ? begin : ",") + quote(texts[i]);
   }
-  return text + (s.texts.length > 0 ? "]}" : "}");
+  return texts.length > 0 ? text + "]" : text;
 }
 
 function quote(text: string): string {

@@ -24,6 +24,9 @@ export class Setting {
   min: string = "";
   max: string = "";
   texts: StaticArray<string> = [];
+  low: string = "";
+  high: string = "";
+  values: StaticArray<string> = [];
 
   /** Its name in lower camel case, and one sentence for operators, with the unit. */
   constructor(public name: string, public kind: Kind, public doc: string) {}
@@ -59,6 +62,19 @@ export class Setting {
   /** The allowed texts. */
   oneOf(texts: StaticArray<string>): this {
     this.texts = texts;
+    return this;
+  }
+
+  /** The lowest and the highest value that `cede policy tune` tries, in the form of between. */
+  range(low: string, high: string): this {
+    this.low = low;
+    this.high = high;
+    return this;
+  }
+
+  /** The values that `cede policy tune` tries, in the form of a configuration. They replace a range. */
+  choices(values: StaticArray<string>): this {
+    this.values = values;
     return this;
   }
 }

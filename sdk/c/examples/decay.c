@@ -7,13 +7,14 @@
 #include "../cede.h"
 
 static const cede_setting settings[] = {
-    {"halfLife", CEDE_KIND_DURATION, "age at which lost work counts for half", "1h", CEDE_BETWEEN(1, 31536000)},
-    {"grace", CEDE_KIND_DURATION, "age below which an eviction requires graceGap", "0s", CEDE_AT_LEAST(0)},
+    {"halfLife", CEDE_KIND_DURATION, "age at which lost work counts for half", "1h", CEDE_BETWEEN(1, 31536000), CEDE_RANGE(60, 86400)},
+    {"grace", CEDE_KIND_DURATION, "age below which an eviction requires graceGap", "0s", CEDE_AT_LEAST(0),
+     .choices = (const char *const[]){"0s", "1m", "10m", NULL}},
     {"graceGap", CEDE_KIND_INTEGER, "priority gap required within the grace", "50", CEDE_BETWEEN(0, 100)},
-    {"weight", CEDE_KIND_NUMBER, "weight of lost hours against the fit of an option", "0.1", CEDE_AT_LEAST(0)},
+    {"weight", CEDE_KIND_NUMBER, "weight of lost hours against the fit of an option", "0.1", CEDE_AT_LEAST(0), CEDE_RANGE(0.001, 10)},
     {"fewest", CEDE_KIND_BOOL, "prefer options with fewer victims before weighing them", "true"},
     {"fit", CEDE_KIND_TEXT, "whether fit counts before or after the evictions", "after",
-     .one_of = (const char *const[]){"before", "after", NULL}},
+     .one_of = (const char *const[]){"before", "after", NULL}, .choices = (const char *const[]){"before", "after", NULL}},
     {"spare", CEDE_KIND_TEXTS, "namespaces from which nothing is evicted"},
     {"factors", CEDE_KIND_NUMBERS, "factor of lost hours by namespace, 1 if absent", NULL, CEDE_AT_LEAST(0)},
 };

@@ -53,12 +53,12 @@ func (*Policy) Info() policy.Info {
 // Settings implements policy.Configurable.
 func (*Policy) Settings() []policy.Setting {
 	return []policy.Setting{
-		{Name: "halfLife", Kind: policy.Duration, Doc: "age at which lost work counts for half", Default: "1h", Limits: policy.Between(1, 31536000)},
-		{Name: "grace", Kind: policy.Duration, Doc: "age below which an eviction requires graceGap", Default: "0s", Limits: policy.AtLeast(0)},
+		{Name: "halfLife", Kind: policy.Duration, Doc: "age at which lost work counts for half", Default: "1h", Limits: policy.Between(1, 31536000), Range: policy.Between(60, 86400)},
+		{Name: "grace", Kind: policy.Duration, Doc: "age below which an eviction requires graceGap", Default: "0s", Limits: policy.AtLeast(0), Choices: []string{"0s", "1m", "10m"}},
 		{Name: "graceGap", Kind: policy.Integer, Doc: "priority gap required within the grace", Default: "50", Limits: policy.Between(0, 100)},
-		{Name: "weight", Kind: policy.Number, Doc: "weight of lost hours against the fit of an option", Default: "0.1", Limits: policy.AtLeast(0)},
+		{Name: "weight", Kind: policy.Number, Doc: "weight of lost hours against the fit of an option", Default: "0.1", Limits: policy.AtLeast(0), Range: policy.Between(0.001, 10)},
 		{Name: "fewest", Kind: policy.Bool, Doc: "prefer options with fewer victims before weighing them", Default: "true"},
-		{Name: "fit", Kind: policy.Text, Doc: "whether fit counts before or after the evictions", Default: "after", OneOf: []string{"before", "after"}},
+		{Name: "fit", Kind: policy.Text, Doc: "whether fit counts before or after the evictions", Default: "after", OneOf: []string{"before", "after"}, Choices: []string{"before", "after"}},
 		{Name: "spare", Kind: policy.Texts, Doc: "namespaces from which nothing is evicted"},
 		{Name: "factors", Kind: policy.Numbers, Doc: "factor of lost hours by namespace, 1 if absent", Limits: policy.AtLeast(0)},
 	}

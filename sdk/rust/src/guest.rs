@@ -259,12 +259,23 @@ impl Writer<'_> {
                 self.add(limit);
             }
         }
-        for (i, text) in s.one_of.iter().enumerate() {
-            self.quote(if i == 0 { ",\"oneOf\":[" } else { "," }, text);
+        self.add_texts(",\"oneOf\":[", s.one_of);
+        if !s.range.0.is_empty() {
+            for part in [",\"range\":[", s.range.0, ",", s.range.1, "]"] {
+                self.add(part);
+            }
         }
-        if !s.one_of.is_empty() {
+        self.add_texts(",\"choices\":[", s.choices);
+        self.put(b'}');
+    }
+
+    /// Adds a list of texts after its beginning, or nothing if it is empty.
+    fn add_texts(&mut self, begin: &str, texts: &[&str]) {
+        for (i, text) in texts.iter().enumerate() {
+            self.quote(if i == 0 { begin } else { "," }, text);
+        }
+        if !texts.is_empty() {
             self.put(b']');
         }
-        self.put(b'}');
     }
 }

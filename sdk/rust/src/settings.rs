@@ -27,13 +27,15 @@ pub struct Setting {
     pub(crate) min: &'static str,
     pub(crate) max: &'static str,
     pub(crate) one_of: &'static [&'static str],
+    pub(crate) range: (&'static str, &'static str),
+    pub(crate) choices: &'static [&'static str],
 }
 
 impl Setting {
     /// A setting: its name in lower camel case, and one sentence for operators,
     /// with the unit.
     pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        Setting { name, kind, doc, default: "", required: false, min: "", max: "", one_of: &[] }
+        Setting { name, kind, doc, default: "", required: false, min: "", max: "", one_of: &[], range: ("", ""), choices: &[] }
     }
 
     /// The default in the form of a configuration: "10m", "0.5", "a,b", "x=1,y=2".
@@ -65,6 +67,20 @@ impl Setting {
     /// The allowed texts.
     pub const fn one_of(mut self, texts: &'static [&'static str]) -> Self {
         self.one_of = texts;
+        self
+    }
+
+    /// The lowest and the highest value that `cede policy tune` tries, in the form of
+    /// between.
+    pub const fn range(mut self, low: &'static str, high: &'static str) -> Self {
+        self.range = (low, high);
+        self
+    }
+
+    /// The values that `cede policy tune` tries, in the form of a configuration. They
+    /// replace a range.
+    pub const fn choices(mut self, values: &'static [&'static str]) -> Self {
+        self.choices = values;
         self
     }
 }

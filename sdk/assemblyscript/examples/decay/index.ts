@@ -28,12 +28,12 @@ class Decay extends Policy implements Configurable, DeltaHook, VictimScorer, Opt
 
   settings(): Setting[] {
     return [
-      new Setting("halfLife", Kind.DURATION, "age at which lost work counts for half").default("1h").between("1", "31536000"),
-      new Setting("grace", Kind.DURATION, "age below which an eviction requires graceGap").default("0s").atLeast("0"),
+      new Setting("halfLife", Kind.DURATION, "age at which lost work counts for half").default("1h").between("1", "31536000").range("60", "86400"),
+      new Setting("grace", Kind.DURATION, "age below which an eviction requires graceGap").default("0s").atLeast("0").choices(["0s", "1m", "10m"]),
       new Setting("graceGap", Kind.INTEGER, "priority gap required within the grace").default("50").between("0", "100"),
-      new Setting("weight", Kind.NUMBER, "weight of lost hours against the fit of an option").default("0.1").atLeast("0"),
+      new Setting("weight", Kind.NUMBER, "weight of lost hours against the fit of an option").default("0.1").atLeast("0").range("0.001", "10"),
       new Setting("fewest", Kind.BOOL, "prefer options with fewer victims before weighing them").default("true"),
-      new Setting("fit", Kind.TEXT, "whether fit counts before or after the evictions").default("after").oneOf(["before", "after"]),
+      new Setting("fit", Kind.TEXT, "whether fit counts before or after the evictions").default("after").oneOf(["before", "after"]).choices(["before", "after"]),
       new Setting("spare", Kind.TEXTS, "namespaces from which nothing is evicted"),
       new Setting("factors", Kind.NUMBERS, "factor of lost hours by namespace, 1 if absent").atLeast("0"),
     ];

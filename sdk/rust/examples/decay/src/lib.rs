@@ -62,18 +62,24 @@ impl Configurable for Decay {
     const SETTINGS: &'static [Setting] = &[
         Setting::new("halfLife", Kind::Duration, "age at which lost work counts for half")
             .default("1h")
-            .between("1", "31536000"),
-        Setting::new("grace", Kind::Duration, "age below which an eviction requires graceGap").default("0s").at_least("0"),
+            .between("1", "31536000")
+            .range("60", "86400"),
+        Setting::new("grace", Kind::Duration, "age below which an eviction requires graceGap")
+            .default("0s")
+            .at_least("0")
+            .choices(&["0s", "1m", "10m"]),
         Setting::new("graceGap", Kind::Integer, "priority gap required within the grace")
             .default("50")
             .between("0", "100"),
         Setting::new("weight", Kind::Number, "weight of lost hours against the fit of an option")
             .default("0.1")
-            .at_least("0"),
+            .at_least("0")
+            .range("0.001", "10"),
         Setting::new("fewest", Kind::Bool, "prefer options with fewer victims before weighing them").default("true"),
         Setting::new("fit", Kind::Text, "whether fit counts before or after the evictions")
             .default("after")
-            .one_of(&["before", "after"]),
+            .one_of(&["before", "after"])
+            .choices(&["before", "after"]),
         Setting::new("spare", Kind::Texts, "namespaces from which nothing is evicted"),
         Setting::new("factors", Kind::Numbers, "factor of lost hours by namespace, 1 if absent").at_least("0"),
     ];
