@@ -137,3 +137,6 @@ func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return "ed25519:" + hex.EncodeToString(sum[:8])
 }
+
+// Is reports whether a file begins as a certificate does.
+func Is(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }

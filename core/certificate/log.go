@@ -33,6 +33,24 @@ func (l *Log) Record(v *policy.Version, m policy.Module) policy.Module {
 	return &recordedModule{Module: m, version: v.ID, log: l}
 }
 
+// RecordDescribed is Record for people: the input also has the columns that describe rows and
+// nodes, whether the policy reads them or not.
+func (l *Log) RecordDescribed(v *policy.Version, m policy.Module) policy.Module {
+	return &recordedModule{Module: m, version: v.ID, log: l, columns: described}
+}
+
+// described are the columns that describe rows and nodes.
+const described = sdk.UseColumns | sdk.StartColumn | sdk.LostWorkColumn | sdk.JobColumns | sdk.MustLeaveColumn | sdk.PlaceColumn | sdk.TotalsColumn
+
+// Take returns the calls since the last Take, as Stop does, and continues the recording.
+func (l *Log) Take() (versions []string, calls []Call, failed error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	versions, calls, failed = l.versions, l.calls, l.failed
+	l.stopped, l.versions, l.calls, l.size, l.failed = false, nil, nil, 0, nil
+	return versions, calls, failed
+}
+
 // Stop ends the recording and returns the versions that were called, their calls in order,
 // and the error of the first call that failed. If they exceed MaxCalls bytes, it returns
 // ErrTooLarge and no calls.
@@ -70,6 +88,7 @@ type recordedModule struct {
 	policy.Module
 	version string
 	log     *Log
+	columns sdk.Columns // in addition to those that the policy reads
 }
 
 // Start creates an instance.
@@ -78,7 +97,7 @@ func (m *recordedModule) Start(c *sdk.Config) (policy.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recorded{Instance: in, m: m, columns: in.Info().Columns}, nil
+	return &recorded{Instance: in, m: m, columns: in.Info().Columns | m.columns}, nil
 }
 
 // A recorded instance encodes each request before the call and each answer after it.
@@ -89,6 +108,13 @@ type recorded struct {
 }
 
 var _ policy.Instance = (*recorded)(nil)
+
+// Info returns the description of the policy with the columns that are recorded.
+func (r *recorded) Info() sdk.Info {
+	info := r.Instance.Info()
+	info.Columns = r.columns
+	return info
+}
 
 func (r *recorded) call(op abi.Op, in *sdk.Candidates, columns sdk.Columns, call func() error, encode func(*answer)) error {
 	frame := frameOf(func(e *abi.Encoder) int { return e.Candidates(op, in, columns) })
