@@ -68,9 +68,9 @@ func (c *checker) checkBindings() {
 
 func (c *checker) checkBinding(p *path, b *Binding) {
 	c.optionalName(p.field("namespace"), b.Namespace)
-	c.oneOf(p.field("scope"), b.Scope, scopeNamespace, scopeCluster)
-	c.oneOf(p.field("preemptionPolicy"), b.PreemptionPolicy, preemptionPolicies...)
-	c.oneOf(p.field("replicaScheduling"), b.ReplicaScheduling, divided, duplicated)
+	c.oneOf(p.field("scope"), b.Scope, valuesOf[Binding]("scope")...)
+	c.oneOf(p.field("preemptionPolicy"), b.PreemptionPolicy, valuesOf[Binding]("preemptionPolicy")...)
+	c.oneOf(p.field("replicaScheduling"), b.ReplicaScheduling, valuesOf[Binding]("replicaScheduling")...)
 	c.checkAmounts(p.field("resources"), b.Resources)
 	c.checkDuration(p.field("killTimeout"), b.KillTimeout)
 	c.checkDuration(p.field("duration"), b.Duration)

@@ -69,7 +69,7 @@ func (c *checker) checkBudgets() {
 		b, p := &c.f.Budgets[i], root.field("budgets").item(i)
 		c.unique(p.field("name"), "budgets", "name", b.Name, i, seen)
 		c.optionalName(p.field("namespace"), b.Namespace)
-		c.oneOf(p.field("enforcement"), b.Enforcement, enforceBestEffort, enforceStrict)
+		c.oneOf(p.field("enforcement"), b.Enforcement, valuesOf[Budget]("enforcement")...)
 		c.noEmptyKey(p.field("labels"), b.Labels)
 		switch {
 		case len(b.Labels) == 0 && b.MaxEvictions == nil:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/model/jsonschema"
 )
 
@@ -97,6 +98,23 @@ var required = map[reflect.Type][][2]string{
 	reflect.TypeFor[Running]():       {{"id", nameHint}, {"job", "one of `jobs`"}, {"group", "one of the job's groups"}, {"node", "one of `nodes`"}},
 	reflect.TypeFor[Event]():         {{"at", "a duration such as 90s"}},
 }
+
+// enums lists the values of fields that accept some texts only. The validation and the JSON
+// Schema read it.
+var enums = map[reflect.Type]map[string][]string{
+	reflect.TypeFor[Scheduler]():     {"algorithm": {"binpack", "spread"}},
+	reflect.TypeFor[PriorityClass](): {"preemptionPolicy": preemptionPolicies},
+	reflect.TypeFor[Job]():           {"type": {"service", "batch", "system", "sysbatch"}, "preemptionPolicy": preemptionPolicies, "disruptionMode": disruptionModes},
+	reflect.TypeFor[Binding]():       {"scope": {scopeNamespace, scopeCluster}, "preemptionPolicy": preemptionPolicies, "replicaScheduling": {divided, duplicated}},
+	reflect.TypeFor[Budget]():        {"enforcement": {enforceBestEffort, enforceStrict}},
+	reflect.TypeFor[Taint]():         {"effect": taintEffects},
+	reflect.TypeFor[Toleration]():    {"effect": taintEffects, "operator": {string(model.TolerationEqual), string(model.TolerationExists)}},
+}
+
+var taintEffects = []string{string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute)}
+
+// valuesOf returns the values of a field of enums.
+func valuesOf[T any](field string) []string { return enums[reflect.TypeFor[T]()][field] }
 
 // presets holds the initial value of a type if absence means something other than the
 // zero value and the field is not a pointer.
@@ -204,6 +222,9 @@ func (s *structPlan) addFields(t reflect.Type, at []int) {
 		}
 		if (t == reflect.TypeFor[Group]() || t == reflect.TypeFor[Binding]()) && name == "duration" {
 			p = &plan{noun: p.noun, schema: p.schema, decode: decodePositive}
+		}
+		if values := enums[t][name]; values != nil {
+			p.schema = jsonschema.OneOf(values...)
 		}
 		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, fieldPlan{name: name, index: index, plan: p})

@@ -182,7 +182,7 @@ func (c *checker) checkHead() {
 	f := c.f
 	c.name(root.field("name"), "name", f.Name)
 	scheduler := root.field("scheduler")
-	c.oneOf(scheduler.field("algorithm"), f.Scheduler.Algorithm, "binpack", "spread")
+	c.oneOf(scheduler.field("algorithm"), f.Scheduler.Algorithm, valuesOf[Scheduler]("algorithm")...)
 	if d := f.Scheduler.PriorityDelta; d != nil && *d < 0 {
 		c.add(scheduler.field("priorityDelta"), fmt.Sprintf("%d is negative: expected 0 or more", *d), "remove the sign")
 	}
@@ -199,7 +199,7 @@ func (c *checker) checkHead() {
 	for i := range f.Classes {
 		class, p := &f.Classes[i], root.field("priorityClasses").item(i)
 		c.unique(p.field("name"), "priorityClasses", "name", class.Name, i, c.classes)
-		c.oneOf(p.field("preemptionPolicy"), class.PreemptionPolicy, preemptionPolicies...)
+		c.oneOf(p.field("preemptionPolicy"), class.PreemptionPolicy, valuesOf[PriorityClass]("preemptionPolicy")...)
 		for _, problem := range class.model().Problems() {
 			c.add(p.field(problem.Field), problem.Message, problem.Remedy)
 		}

@@ -72,8 +72,8 @@ func (j *Job) instances() (n int) {
 
 func (c *checker) checkJob(p *path, j *Job) {
 	c.optionalName(p.field("namespace"), j.Namespace)
-	c.oneOf(p.field("type"), j.Type, "service", "batch", "system", "sysbatch")
-	c.oneOf(p.field("preemptionPolicy"), j.PreemptionPolicy, preemptionPolicies...)
+	c.oneOf(p.field("type"), j.Type, valuesOf[Job]("type")...)
+	c.oneOf(p.field("preemptionPolicy"), j.PreemptionPolicy, valuesOf[Job]("preemptionPolicy")...)
 	if j.PriorityClass != "" {
 		class := p.field("priorityClass")
 		if j.Priority != nil {
@@ -86,7 +86,7 @@ func (c *checker) checkJob(p *path, j *Job) {
 	if t := j.Toleration; t != nil {
 		c.checkDuration(p.field("toleration").field("minRuntime"), t.MinRuntime)
 	}
-	c.oneOf(p.field("disruptionMode"), j.DisruptionMode, disruptionModes...)
+	c.oneOf(p.field("disruptionMode"), j.DisruptionMode, valuesOf[Job]("disruptionMode")...)
 	for i, dc := range j.Datacenters {
 		c.name(p.field("datacenters").item(i), "datacenter", dc)
 	}

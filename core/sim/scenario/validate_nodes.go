@@ -265,12 +265,12 @@ func (c *valueChecker) checkTaints(list *path, taints []Taint) {
 }
 
 func (c *valueChecker) checkEffect(p *path, effect string) {
-	c.oneOf(p, effect, string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute))
+	c.oneOf(p, effect, taintEffects...)
 }
 
 // checkToleration checks a toleration. Only NoExecute tolerations may have a duration.
 func (c *valueChecker) checkToleration(p *path, t *Toleration) {
-	c.oneOf(p.field("operator"), t.Operator, string(model.TolerationEqual), string(model.TolerationExists))
+	c.oneOf(p.field("operator"), t.Operator, valuesOf[Toleration]("operator")...)
 	value, key, limit := fieldcheck.Toleration(model.Toleration{
 		Key: t.Key, Operator: model.TolerationOperator(t.Operator), Value: t.Value, Effect: model.TaintEffect(t.Effect), For: time.Duration(t.For),
 	})
