@@ -20,7 +20,7 @@ func (s *Scheduler) observe(policies *policy.Set, eval *model.Evaluation, snap *
 	if err != nil {
 		return err
 	}
-	a.e.AllowPreemption()
+	a.e.Preemption.Allowed = true
 	err = a.run()
 	version := a.e.Policy.Version
 	if fault, ok := errors.AsType[*policy.Error](err); ok {

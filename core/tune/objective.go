@@ -27,7 +27,7 @@ type Goal struct {
 type Constraint struct {
 	Metric string
 	Better metrics.Better // Lower: at most the bound; Higher: at least
-	Policy string         // reference of the policy whose value is the bound; "" if it is Number
+	Policy string         // reference of the policy that sets the bound; "" if it is Number
 	Number float64
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/tune"
 )
 
-// grid returns a space of three ordered axes and one that is not, whose points are written
+// grid returns a space of three ordered axes and one that is not. Its points are written
 // as P?a=..., and the middle as P.
 func grid() *tune.Space {
 	s := &tune.Space{Start: tune.Point{10, 10, 10, 0}}
@@ -154,7 +154,7 @@ func TestSearch_ClaimsNoDifferenceWithoutOne(t *testing.T) {
 	}
 }
 
-// A metric whose noise every play shares has no spread in pairs. Equal policies differ by 0.
+// A metric with noise that all plays share has no spread in pairs. Equal policies differ by 0.
 func TestSearch_EqualPoliciesAreEqual(t *testing.T) {
 	t.Parallel()
 	s := &tune.Search{

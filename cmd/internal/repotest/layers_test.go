@@ -21,6 +21,7 @@ var layers = []component{
 
 	{"core/api", 9, "the API translates requests for the engine; the engine must run without it, as it does in the simulator"},
 	{"core/web", 9, "pages show the state of the engine; the engine must not depend on its observers"},
+	{"core/tune", 9, "a search plays candidates in the simulator and compares the results; the simulator must run without it"},
 
 	{"core/sim", 8, "the simulator runs the server's own packages unchanged; a package that depends on it could behave differently in it"},
 	{"core/server", 8, "the server drives the packages beneath it; they must run without one, or the simulator would be a second implementation"},

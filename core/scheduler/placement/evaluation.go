@@ -70,10 +70,6 @@ func NewEvaluation(ws *Workspace, set *policy.Set, eval *model.Evaluation, snap 
 	return e, nil
 }
 
-// AllowPreemption plans the evaluation with evictions, although the configuration does not
-// enable them.
-func (e *Evaluation) AllowPreemption() { e.Preemption.Allowed = true }
-
 // ForbidPreemption plans the evaluation without evictions.
 func (e *Evaluation) ForbidPreemption() { e.Preemption = proposal.NoPreemption() }
 
