@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/certificate"
 	"github.com/cede-scheduler/cede/core/coretest"
@@ -18,6 +19,8 @@ import (
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
 // decisionOf returns the only decision in which a job was placed.
@@ -176,6 +179,100 @@ func TestServer_CertifiesDecisions(t *testing.T) {
 			if err := certificate.Verify(w.ctx, doc, builtinVersions{}); err != nil {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// A farsightedHost also holds a policy that reads where victims could run, and what follows
+// from their eviction.
+type farsightedHost struct{ builtinHost }
+
+type farsighted struct{ *rules.Default }
+
+func (f farsighted) Info() sdk.Info {
+	info := f.Default.Info()
+	info.Name, info.Columns = "farsighted", info.Columns|sdk.LookAheadColumns|sdk.RelocationColumns
+	return info
+}
+
+func (f farsighted) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
+	if err := f.Default.ScoreOptions(in, out); err != nil {
+		return err
+	}
+	copy(out.Tiers[1], in.ExpectedDelay)
+	for i := range in.Len() {
+		out.Tiers[2][i] = int64(in.Stranded[i])
+	}
+	return nil
+}
+
+func (h farsightedHost) Builtins() []*policy.Version {
+	return append(h.builtinHost.Builtins(), coretest.Version(func() sdk.Policy { return farsighted{rules.New()} }))
+}
+
+// Open opens a version of the same release.
+func (h farsightedHost) Open(_ context.Context, v *model.PolicyVersion, _ []byte) (*policy.Version, error) {
+	for _, b := range h.Builtins() {
+		if b.ID == v.ID {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown policy %s", v.Digest)
+}
+
+// A certificate holds the columns that the host computes by searches and plays, while moves are
+// allowed. It is verified without the server, and no byte of it can be changed.
+func TestServer_CertifiesLookAheadAndRelocation(t *testing.T) {
+	runServers(t, 1, func(c *Config) {
+		c.Policies, c.Decision = farsightedHost{}, ed25519.NewKeyFromSeed([]byte(strings.Repeat(c.ID, 16)))
+	}, func(w *harness) {
+		w.mustCall(func(s *Server) error {
+			config := coretest.AllPreempt()
+			config.Policy, config.Moves = "farsighted", &model.Rate{Number: 2, Window: time.Hour}
+			_, err := s.SetConfig(w.ctx, config, nil)
+			return err
+		})
+		w.addNodes(3)
+		w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(400, 400, 0))
+		w.registerJob(coretest.Job("middle").Priority(40).Count(5).Ask(400, 400, 0))
+		w.waitIdle()
+		w.registerJob(coretest.Job("high").Priority(80).Ask(800, 800, 0))
+		w.waitIdle()
+		d := w.decisionOf("high")
+		if len(d.Why.Ranked) == 0 || d.Why.Ranked[0].Outlook == nil {
+			t.Fatalf("no outlook in the record: %+v", d.Why)
+		}
+		file, err := w.leader().server.Certify(w.ctx, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, _, err := certificate.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := certificate.Verify(context.Background(), doc, farsightedHost{}); err != nil {
+			t.Error(err)
+		}
+		for at := 0; at < len(file); at += 101 {
+			file[at] ^= 1
+			if _, _, err := certificate.Read(file); err == nil {
+				t.Fatalf("byte %d of %d can be changed", at, len(file))
+			}
+			file[at] ^= 1
+		}
+		changed := 0
+		for i := range doc.Calls {
+			if call := &doc.Calls[i]; len(call.Answer) > 0 {
+				call.Answer[len(call.Answer)/2] ^= 1
+				changed++
+				if err := certificate.Verify(context.Background(), doc, farsightedHost{}); err == nil {
+					t.Errorf("another answer of call %d is accepted", i)
+				}
+				call.Answer[len(call.Answer)/2] ^= 1
+			}
+		}
+		if changed == 0 {
+			t.Error("no call was changed")
 		}
 	})
 }
