@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -62,7 +63,7 @@ const (
 
 // google is one import of the trace.
 type google struct {
-	*builder
+	*build.Builder
 	tasks      []googleTask
 	attributes attributes
 	window     int64 // end of the observed period, in nanoseconds
@@ -78,25 +79,25 @@ func Google(opts Options, src Source) (*scenario.File, *Report, error) {
 		return nil, nil, fmt.Errorf("%s is not a file of the trace (%s); pass the folder of the trace",
 			src.File, strings.Join(googleFiles, "…, ")+"…")
 	}
-	b, err := newBuilder("google", "Google cluster trace 2011-2", "google-2011", opts)
+	b, err := build.New("google", "Google cluster trace 2011-2", "google-2011", opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &google{builder: b, separate: make(map[uint64]bool)}
+	g := &google{Builder: b, separate: make(map[uint64]bool)}
 	if err := g.load(src); err != nil {
-		return nil, b.report, err
+		return nil, b.Report, err
 	}
 	if err := g.build(); err != nil {
-		return nil, b.report, err
+		return nil, b.Report, err
 	}
-	return b.finish()
+	return b.Finish()
 }
 
 // googleInputs lists the files that load reads.
 func googleInputs(src Source) []string {
-	list := append(src.match("constraints*.csv"), src.match("machine_attributes*.csv")...)
+	list := append(src.Match("constraints*.csv"), src.Match("machine_attributes*.csv")...)
 	for derived, kind := range map[string]string{"machines.csv": "machine_events", "tasks.csv": "task_events"} {
-		if name := src.find(derived); name != "" {
+		if name := src.Find(derived); name != "" {
 			list = append(list, name)
 			continue
 		}
@@ -108,9 +109,9 @@ func googleInputs(src Source) []string {
 
 // load reads the derived files, or the raw ones if those do not exist.
 func (g *google) load(src Source) error {
-	src.expect(googleInputs(src)...)
+	src.Expect(googleInputs(src)...)
 	var err error
-	if src.find("machines.csv") != "" {
+	if src.Find("machines.csv") != "" {
 		err = g.readMachines(src)
 	} else {
 		err = g.readMachineEvents(src)
@@ -118,7 +119,7 @@ func (g *google) load(src Source) error {
 	if err != nil {
 		return err
 	}
-	if src.find("tasks.csv") != "" {
+	if src.Find("tasks.csv") != "" {
 		err = g.readTasks(src)
 	} else {
 		err = g.readTaskEvents(src)
@@ -130,9 +131,9 @@ func (g *google) load(src Source) error {
 }
 
 // machine adds a machine. Its capacity is given as fractions; sized is false if it has none.
-func (g *google) machine(t *table, id uint64, cpu, mem float64, sized bool, platform string) {
+func (g *google) machine(t *build.Table, id uint64, cpu, mem float64, sized bool, platform string) {
 	if !sized || cpu == 0 {
-		g.report.note(1, "machines without a capacity", "left out")
+		g.Report.Note(1, "machines without a capacity", "left out")
 		return
 	}
 	n := scenario.Node{
@@ -142,8 +143,8 @@ func (g *google) machine(t *table, id uint64, cpu, mem float64, sized bool, plat
 	if platform != "" {
 		n.Attributes = map[string]string{"platform": platform}
 	}
-	if !g.node(n) {
-		t.fail("machine %d is listed twice", id)
+	if !g.Node(n) {
+		t.Fail("machine %d is listed twice", id)
 	}
 }
 
@@ -153,13 +154,13 @@ func scale(fraction float64, unit int64) int64 {
 
 // build converts the tasks into scenario jobs.
 func (g *google) build() error {
-	bands := newBands(map[string]int32{"free": 20, "middle": 50, "production": 80}, g.opts.Bands)
+	bands := build.NewBands(map[string]int32{"free": 20, "middle": 50, "production": 80}, g.Opts.Bands)
 	for i := range g.tasks {
 		t := &g.tasks[i]
 		g.separate[t.job] = g.separate[t.job] || t.separate == separationOn
-		bands.seen[strconv.Itoa(t.priority)] = true
+		bands.See(strconv.Itoa(t.priority))
 	}
-	if err := bands.unused(); err != nil {
+	if err := bands.Unused(); err != nil {
 		return err
 	}
 	g.tasks = slices.DeleteFunc(g.tasks, func(t googleTask) bool { return !g.include(&t) })
@@ -174,21 +175,21 @@ func (g *google) build() error {
 		g.tasks = g.tasks[n:]
 	}
 	if end := g.end(); end > 0 {
-		g.file.Until = new(end)
+		g.File.Until = new(end)
 	}
 	return nil
 }
 
 // include reports whether a task is imported, and counts it if not.
 func (g *google) include(t *googleTask) bool {
-	if !g.sampled(taskKey{t.job, t.index}.String()) || !g.inWindow(time.Duration(t.submit), 1) {
+	if !g.Sampled(taskKey{t.job, t.index}.String()) || !g.InWindow(time.Duration(t.submit), 1) {
 		return false
 	}
 	if t.run >= 0 {
 		return true
 	}
-	if g.opts.NeverRan == NeverRanDrop {
-		g.report.leaveOut(1, "tasks that never ran")
+	if g.Opts.NeverRan == NeverRanDrop {
+		g.Report.LeaveOut(1, "tasks that never ran")
 		return false
 	}
 	return true
@@ -198,11 +199,11 @@ func (g *google) include(t *googleTask) bool {
 // not depend on Compress, because durations are not compressed.
 func (g *google) end() scenario.Duration {
 	end := time.Duration(g.window)
-	if u := g.opts.Until; u != 0 && u < end {
+	if u := g.Opts.Until; u != 0 && u < end {
 		end = u
 	}
-	slow := g.pace(end)
-	return max(slow, scenario.Duration(end-g.opts.From))
+	slow := g.Pace(end)
+	return max(slow, scenario.Duration(end-g.Opts.From))
 }
 
 // prefixLen returns the number of leading tasks that are like the first.
@@ -216,7 +217,7 @@ func prefixLen(tasks []googleTask, like func(a, b *googleTask) bool) int {
 
 // job converts the tasks of a job of the trace into one scenario job for each second and
 // priority in which they were submitted.
-func (g *google) job(tasks []googleTask, bands *bands) {
+func (g *google) job(tasks []googleTask, bands *build.Bands) {
 	same := func(a, b *googleTask) bool {
 		return a.submit/int64(time.Second) == b.submit/int64(time.Second) && a.priority == b.priority
 	}
@@ -240,7 +241,7 @@ func (g *google) job(tasks []googleTask, bands *bands) {
 
 // scenarioJob adds one scenario job. Alone is true if it holds all tasks of the job of
 // the trace.
-func (g *google) scenarioJob(id string, tasks []googleTask, alone bool, bands *bands) {
+func (g *google) scenarioJob(id string, tasks []googleTask, alone bool, bands *build.Bands) {
 	t := &tasks[0]
 	priority := g.priority(t, bands)
 	j := scenario.Job{ID: id, Priority: &priority, Type: "batch", Groups: g.groups(tasks)}
@@ -249,22 +250,22 @@ func (g *google) scenarioJob(id string, tasks []googleTask, alone bool, bands *b
 	case t.class >= 2 && !finite:
 		j.Type = "service"
 	case t.class >= 2:
-		g.report.note(1, "latency-sensitive jobs (class 2, 3) with tasks that end in the window", "imported as batch, not service")
+		g.Report.Note(1, "latency-sensitive jobs (class 2, 3) with tasks that end in the window", "imported as batch, not service")
 	}
 	if g.separate[t.job] {
 		g.separateTasks(&j, t.job, alone)
 	}
-	w := submission{at: time.Duration(t.submit / int64(time.Second) * int64(time.Second)), job: j}
+	w := build.Submission{At: time.Duration(t.submit / int64(time.Second) * int64(time.Second)), Job: j}
 	if t.submit == 0 {
 		// Tasks from before the window form the initial burst.
-		w.rank[0] = -int64(priority)
+		w.Rank[0] = -int64(priority)
 	}
-	w.rank[1] = int64(t.job)
-	g.submit(w)
+	w.Rank[1] = int64(t.job)
+	g.Submit(w)
 }
 
 // priority maps 0..11 to three bands, or to ten times the value if RawPriority is set.
-func (g *google) priority(t *googleTask, bands *bands) int32 {
+func (g *google) priority(t *googleTask, bands *build.Bands) int32 {
 	band := "middle"
 	switch {
 	case t.priority <= 1:
@@ -273,13 +274,13 @@ func (g *google) priority(t *googleTask, bands *bands) int32 {
 		band = "production"
 	}
 	word := strconv.Itoa(t.priority)
-	if g.opts.RawPriority {
-		if p, ok := bands.overrides[word]; ok {
+	if g.Opts.RawPriority {
+		if p, ok := g.Opts.Bands[word]; ok {
 			return p
 		}
 		return int32(t.priority) * 10
 	}
-	p, _ := bands.priority(word, band)
+	p, _ := bands.Priority(word, band)
 	return p
 }
 

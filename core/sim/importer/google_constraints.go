@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -42,13 +43,13 @@ var googleOperators = map[string]model.Operator{
 
 // readConstraints reads the constraint and attribute files if they exist.
 func (g *google) readConstraints(src Source) error {
-	constraints := src.match("constraints*.csv")
-	attributes := src.match("machine_attributes*.csv")
+	constraints := src.Match("constraints*.csv")
+	attributes := src.Match("machine_attributes*.csv")
 	switch {
 	case len(constraints) == 0:
 		return nil
 	case len(attributes) == 0:
-		g.report.note(len(constraints), "constraint files without a file of machine attributes", "not imported")
+		g.Report.Note(len(constraints), "constraint files without a file of machine attributes", "not imported")
 		return nil
 	case len(constraints) > 1 || len(attributes) > 1:
 		return fmt.Errorf("several files of constraints or machine attributes (%s); provide one of each",
@@ -62,21 +63,21 @@ func (g *google) readConstraints(src Source) error {
 
 // readClauses reads the constraints of the tasks from a file.
 func (g *google) readClauses(src Source, file string) error {
-	t, err := g.openTable(src, file)
+	t, err := g.OpenTable(src, file)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	job, index, list := t.column("job_id"), t.column("task_index"), t.column("constraints")
+	job, index, list := t.Column("job_id"), t.Column("task_index"), t.Column("constraints")
 	byTask := make(map[taskKey]string)
 	g.attributes.clauses = make(map[string][]clause)
-	for t.next() {
-		text := t.text(list)
+	for t.Next() {
+		text := t.Text(list)
 		if _, known := g.attributes.clauses[text]; !known {
 			text = strings.Clone(text)
 			g.attributes.clauses[text] = parseClauses(t, text)
 		}
-		byTask[taskKey{t.id(job), t.id(index)}] = text
+		byTask[taskKey{t.ID(job), t.ID(index)}] = text
 	}
 	for i := range g.tasks {
 		key := taskKey{g.tasks[i].job, g.tasks[i].index}
@@ -85,22 +86,22 @@ func (g *google) readClauses(src Source, file string) error {
 			delete(byTask, key)
 		}
 	}
-	g.report.note(len(byTask), "constraints of tasks that are not in the trace", "ignored")
-	return t.err
+	g.Report.Note(len(byTask), "constraints of tasks that are not in the trace", "ignored")
+	return t.Err()
 }
 
 // parseClauses parses "Ql,>,4;Ql,<,14;wN,==,2".
-func parseClauses(t *table, text string) []clause {
+func parseClauses(t *build.Table, text string) []clause {
 	var list []clause
 	for part := range strings.SplitSeq(text, ";") {
 		f := strings.Split(part, ",")
 		if len(f) != 3 || f[0] == "" || googleOperators[f[1]] == "" {
-			t.fail("constraint %.80q; expected attribute,operator,value with ==, !=, < or >", part)
+			t.Fail("constraint %.80q; expected attribute,operator,value with ==, !=, < or >", part)
 			return nil
 		}
 		if f[1] == "<" || f[1] == ">" {
 			if _, err := strconv.ParseFloat(f[2], 64); err != nil {
-				t.fail("constraint %.80q; expected a number to compare with", part)
+				t.Fail("constraint %.80q; expected a number to compare with", part)
 			}
 		}
 		list = append(list, clause{f[0], f[1], f[2]})
@@ -141,43 +142,43 @@ func (a *attributes) uses() map[string]*attributeUse {
 
 // readAttributes sets the attributes of nodes that constraints read.
 func (g *google) readAttributes(src Source, file string) error {
-	t, err := g.openTable(src, file)
+	t, err := g.OpenTable(src, file)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	id := t.column("machine_id")
+	id := t.Column("machine_id")
 	readings := g.attributes.uses()
 	columns := make(map[string]int)
-	for i, name := range t.names {
+	for i, name := range t.Columns() {
 		if i != id && readings[name] != nil {
 			columns[name] = i
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(readings)) {
 		if _, ok := columns[name]; !ok {
-			g.report.note(1, "attributes that constraints read and no machine has", "0 on every node, as in the trace")
+			g.Report.Note(1, "attributes that constraints read and no machine has", "0 on every node, as in the trace")
 		}
 	}
 	rows := make(map[string]map[string]string)
-	for t.next() {
+	for t.Next() {
 		values := make(map[string]string, len(columns))
 		for name, i := range columns {
-			values[name] = t.text(i)
+			values[name] = t.Text(i)
 		}
-		rows[strconv.FormatUint(t.id(id), 10)] = values
+		rows[strconv.FormatUint(t.ID(id), 10)] = values
 	}
 	g.attach(rows, readings)
-	return t.err
+	return t.Err()
 }
 
 // attach sets the attributes of every node from the rows of the attribute file.
 func (g *google) attach(rows map[string]map[string]string, readings map[string]*attributeUse) {
-	for i := range g.file.Nodes {
-		n := &g.file.Nodes[i]
+	for i := range g.File.Nodes {
+		n := &g.File.Nodes[i]
 		values, known := rows[n.ID]
 		if !known {
-			g.report.note(1, "machines without a row of attributes", "all attributes are 0")
+			g.Report.Note(1, "machines without a row of attributes", "all attributes are 0")
 		}
 		attrs := maps.Clone(n.Attributes)
 		if attrs == nil {

@@ -3,6 +3,8 @@ package importer
 import (
 	"strconv"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 )
 
 // maxPriority is the highest priority in the trace.
@@ -10,21 +12,21 @@ const maxPriority = 11
 
 // readMachines reads machines.csv, the machines at time 0.
 func (g *google) readMachines(src Source) error {
-	t, err := g.openTable(src, src.find("machines.csv"))
+	t, err := g.OpenTable(src, src.Find("machines.csv"))
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	id, cpu, mem, platform := t.column("machine_id"), t.column("cpu"), t.column("mem"), t.column("platform")
-	for t.next() {
-		c, known := t.fraction(cpu)
-		m, _ := t.fraction(mem)
-		g.machine(t, t.id(id), c, m, known, t.text(platform))
+	id, cpu, mem, platform := t.Column("machine_id"), t.Column("cpu"), t.Column("mem"), t.Column("platform")
+	for t.Next() {
+		c, known := t.Fraction(cpu)
+		m, _ := t.Fraction(mem)
+		g.machine(t, t.ID(id), c, m, known, t.Text(platform))
 	}
-	if t.err != nil {
-		return t.err
+	if t.Err() != nil {
+		return t.Err()
 	}
-	return g.shrink()
+	return g.Shrink()
 }
 
 // taskColumns holds the positions of the columns of tasks.csv that are read.
@@ -34,58 +36,58 @@ type taskColumns struct {
 
 // readTasks reads tasks.csv.
 func (g *google) readTasks(src Source) error {
-	t, err := g.openTable(src, src.find("tasks.csv"))
+	t, err := g.OpenTable(src, src.Find("tasks.csv"))
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	c := taskColumns{
-		job: t.column("job_id"), index: t.column("task_index"), priority: t.column("priority"),
-		class: t.column("sched_class"), submit: t.column("submit_s"), sched: t.column("first_sched_s"),
-		end: t.column("end_s"), kind: t.column("end_kind"), run: t.column("run_s"),
-		cpu: t.column("cpu"), mem: t.column("mem"), disk: t.column("disk"), apart: t.column("diff_machine"),
+		job: t.Column("job_id"), index: t.Column("task_index"), priority: t.Column("priority"),
+		class: t.Column("sched_class"), submit: t.Column("submit_s"), sched: t.Column("first_sched_s"),
+		end: t.Column("end_s"), kind: t.Column("end_kind"), run: t.Column("run_s"),
+		cpu: t.Column("cpu"), mem: t.Column("mem"), disk: t.Column("disk"), apart: t.Column("diff_machine"),
 	}
 	seen := make(map[taskKey]bool)
-	for t.next() {
+	for t.Next() {
 		task := g.row(t, &c)
 		key := taskKey{task.job, task.index}
 		if seen[key] {
-			t.fail("task %d of job %d is listed twice", task.index, task.job)
+			t.Fail("task %d of job %d is listed twice", task.index, task.job)
 		}
 		seen[key] = true
 		g.tasks = append(g.tasks, task)
 	}
-	g.report.TasksRead = len(g.tasks)
-	return t.err
+	g.Report.TasksRead = len(g.tasks)
+	return t.Err()
 }
 
 // row returns the task of the current row.
-func (g *google) row(t *table, c *taskColumns) googleTask {
+func (g *google) row(t *build.Table, c *taskColumns) googleTask {
 	task := googleTask{
-		job: t.id(c.job), index: t.id(c.index), priority: t.small(c.priority, maxPriority),
-		class: t.small(c.class, 3), separate: parseSeparation(t, c.apart),
+		job: t.ID(c.job), index: t.ID(c.index), priority: t.Small(c.priority, maxPriority),
+		class: t.Small(c.class, 3), separate: parseSeparation(t, c.apart),
 	}
-	kind, known := taskKinds[t.text(c.kind)]
+	kind, known := taskKinds[t.Text(c.kind)]
 	if !known {
-		t.invalid(c.kind, "RUNNING, PENDING, FINISH, KILL or FAIL")
+		t.Invalid(c.kind, "RUNNING, PENDING, FINISH, KILL or FAIL")
 	}
 	task.kind = kind
-	submit, given := t.seconds(c.submit)
+	submit, given := t.Seconds(c.submit)
 	if !given {
-		t.invalid(c.submit, "seconds: a task must have been submitted")
+		t.Invalid(c.submit, "seconds: a task must have been submitted")
 	}
 	task.submit = submit
-	task.end = optional(t.seconds(c.end))
-	task.run = optional(t.seconds(c.run))
+	task.end = optional(t.Seconds(c.end))
+	task.run = optional(t.Seconds(c.run))
 	if task.kind >= taskFinish && task.end < submit {
-		t.invalid(c.end, "a time after submit_s: the task has ended")
+		t.Invalid(c.end, "a time after submit_s: the task has ended")
 	}
-	sched, _ := t.seconds(c.sched)
+	sched, _ := t.Seconds(c.sched)
 	// The task ran until the window ended. Both terms of the sum are rounded to
 	// milliseconds, so it may be too large by one.
 	g.window = max(g.window, submit, task.end, task.run, sched+task.run-int64(time.Millisecond))
-	task.cpu, task.mem = hidden(t.fraction(c.cpu)), hidden(t.fraction(c.mem))
-	disk, _ := t.fraction(c.disk)
+	task.cpu, task.mem = hidden(t.Fraction(c.cpu)), hidden(t.Fraction(c.mem))
+	disk, _ := t.Fraction(c.disk)
 	task.disk = disk > 0
 	return task
 }
@@ -106,8 +108,8 @@ func hidden(f float64, given bool) float64 {
 	return f
 }
 
-func parseSeparation(t *table, col int) machineSeparation {
-	switch t.text(col) {
+func parseSeparation(t *build.Table, col int) machineSeparation {
+	switch t.Text(col) {
 	case "":
 		return separationUnknown
 	case "0":
@@ -115,7 +117,7 @@ func parseSeparation(t *table, col int) machineSeparation {
 	case "1":
 		return separationOn
 	}
-	t.invalid(col, "0, 1 or empty")
+	t.Invalid(col, "0, 1 or empty")
 	return separationUnknown
 }
 

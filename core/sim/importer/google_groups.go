@@ -37,7 +37,7 @@ func (g *google) groups(tasks []googleTask) []scenario.Group {
 
 func (g *google) shape(t *googleTask) taskShape {
 	if t.disk {
-		g.report.note(1, "tasks with a disk request", "not imported: the trace has no disk capacities")
+		g.Report.Note(1, "tasks with a disk request", "not imported: the trace has no disk capacities")
 	}
 	return taskShape{
 		cpu:      g.request(t.cpu, googleCPU, "CPU", "1 millicore"),
@@ -51,9 +51,9 @@ func (g *google) shape(t *googleTask) taskShape {
 func (g *google) request(fraction float64, unit int64, resource, least string) int64 {
 	switch {
 	case fraction < 0:
-		g.report.note(1, "tasks with a "+resource+" request that the trace hides", least)
+		g.Report.Note(1, "tasks with a "+resource+" request that the trace hides", least)
 	case fraction == 0:
-		g.report.note(1, "tasks with a "+resource+" request of zero", least)
+		g.Report.Note(1, "tasks with a "+resource+" request of zero", least)
 	}
 	return max(1, scale(max(0, fraction), unit))
 }
@@ -62,19 +62,19 @@ func (g *google) request(fraction float64, unit int64, resource, least string) i
 func (g *google) duration(t *googleTask) scenario.Duration {
 	switch {
 	case t.kind == taskRunning:
-		g.report.note(1, "tasks still running at the end of the window", "unlimited duration")
+		g.Report.Note(1, "tasks still running at the end of the window", "unlimited duration")
 		return 0
 	case t.kind == taskPending && t.run < 0:
-		g.report.note(1, "tasks that never ran, pending at the end of the window", "unlimited duration")
+		g.Report.Note(1, "tasks that never ran, pending at the end of the window", "unlimited duration")
 		return 0
 	case t.kind == taskPending:
-		g.report.note(1, "tasks that ran and are pending at the end of the window", "unlimited duration")
+		g.Report.Note(1, "tasks that ran and are pending at the end of the window", "unlimited duration")
 		return 0
 	case t.run < 0:
-		g.report.note(1, "tasks killed before they ran", "duration from submission to kill")
+		g.Report.Note(1, "tasks killed before they ran", "duration from submission to kill")
 		return wholeSeconds(t.end - t.submit)
 	case t.run < int64(time.Second)/2:
-		g.report.note(1, "tasks that ran for less than half a second", "duration 1s")
+		g.Report.Note(1, "tasks that ran for less than half a second", "duration 1s")
 	}
 	return wholeSeconds(t.run)
 }

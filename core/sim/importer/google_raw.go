@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 )
 
 // Columns of the raw files. The names are used in messages.
@@ -40,23 +42,23 @@ const (
 // rawFiles returns the parts of one kind of event file. It supports both layouts: the
 // folders of the publication, or all parts in one folder.
 func rawFiles(src Source, kind string) ([]string, error) {
-	files := src.match(kind+"/part-*.csv", kind+"-part-*.csv")
+	files := src.Match(kind+"/part-*.csv", kind+"-part-*.csv")
 	if len(files) == 0 {
-		_, err := src.must(kind + "-part-00000-of-00500.csv")
+		_, err := src.Must(kind + "-part-00000-of-00500.csv")
 		return nil, fmt.Errorf("neither the derived files (tasks.csv, machines.csv) nor the raw files exist: %w", err)
 	}
 	return files, nil
 }
 
 // micros reads a time in microseconds as nanoseconds.
-func micros(t *table, col int) int64 {
-	n, err := strconv.ParseInt(t.text(col), 10, 64)
+func micros(t *build.Table, col int) int64 {
+	n, err := strconv.ParseInt(t.Text(col), 10, 64)
 	if err != nil || n < 0 {
-		t.invalid(col, "microseconds, 0 or more")
+		t.Invalid(col, "microseconds, 0 or more")
 		return 0
 	}
 	// The largest value stands for "after the window".
-	return min(n, maxSeconds*1e6) * int64(time.Microsecond)
+	return min(n, build.MaxSeconds*1e6) * int64(time.Microsecond)
 }
 
 // readMachineEvents adds the machines that exist at time 0.
@@ -71,26 +73,26 @@ func (g *google) readMachineEvents(src Source) error {
 			return err
 		}
 	}
-	return g.shrink()
+	return g.Shrink()
 }
 
 func (g *google) machineEvents(src Source, file string, p platforms) error {
-	t, err := g.openTable(src, file, machineEventColumns...)
+	t, err := g.OpenTable(src, file, machineEventColumns...)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	for t.next() {
-		at, id, kind := micros(t, 0), t.id(1), t.small(2, 2)
-		cpu, sized := t.fraction(4)
-		mem, _ := t.fraction(5)
+	for t.Next() {
+		at, id, kind := micros(t, 0), t.ID(1), t.Small(2, 2)
+		cpu, sized := t.Fraction(4)
+		mem, _ := t.Fraction(5)
 		if at > 0 || kind != 0 {
-			g.report.note(1, "machines added, removed or changed later, over the whole trace", "not imported")
+			g.Report.Note(1, "machines added, removed or changed later, over the whole trace", "not imported")
 			continue
 		}
-		g.machine(t, id, cpu, mem, sized, p.short(t.text(3)))
+		g.machine(t, id, cpu, mem, sized, p.short(t.Text(3)))
 	}
-	return t.err
+	return t.Err()
 }
 
 // platforms numbers the hashed platforms of the trace in order of appearance, P0, P1 and
@@ -131,27 +133,27 @@ func (g *google) readTaskEvents(src Source) error {
 		return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.index, b.index))
 	})
 	g.window = millis(g.window)
-	g.report.TasksRead = len(g.tasks)
+	g.Report.TasksRead = len(g.tasks)
 	return nil
 }
 
 func (g *google) taskEvents(src Source, file string, byTask map[taskKey]*history) error {
-	t, err := g.openTable(src, file, taskEventColumns...)
+	t, err := g.OpenTable(src, file, taskEventColumns...)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	for t.next() {
+	for t.Next() {
 		at := micros(t, tcTime)
 		if at < g.window {
-			t.fail("time decreases; expected events in ascending order")
+			t.Fail("time decreases; expected events in ascending order")
 		}
-		if at >= maxSeconds*int64(time.Second) {
-			g.report.note(1, "events after the end of the window", "ignored")
+		if at >= build.MaxSeconds*int64(time.Second) {
+			g.Report.Note(1, "events after the end of the window", "ignored")
 			continue
 		}
 		g.window = at
-		key := taskKey{t.id(tcJob), t.id(tcIndex)}
+		key := taskKey{t.ID(tcJob), t.ID(tcIndex)}
 		h := byTask[key]
 		if h == nil {
 			h = &history{started: -1, longest: -1, last: -1}
@@ -160,23 +162,23 @@ func (g *google) taskEvents(src Source, file string, byTask map[taskKey]*history
 			byTask[key] = h
 		}
 		h.describe(t)
-		h.event(t.small(tcType, evUpdateRunning), at)
+		h.event(t.Small(tcType, evUpdateRunning), at)
 	}
-	return t.err
+	return t.Err()
 }
 
 // describe records the properties of the task in an event. The first known request
 // applies, because the scenario submits the task then; if the first event hides it, a
 // later one may contain it.
-func (h *history) describe(t *table) {
-	h.class, h.priority = t.small(tcClass, 3), t.small(tcPriority, maxPriority)
-	if f, given := t.fraction(tcCPU); given && h.cpu < 0 {
+func (h *history) describe(t *build.Table) {
+	h.class, h.priority = t.Small(tcClass, 3), t.Small(tcPriority, maxPriority)
+	if f, given := t.Fraction(tcCPU); given && h.cpu < 0 {
 		h.cpu = f
 	}
-	if f, given := t.fraction(tcMem); given && h.mem < 0 {
+	if f, given := t.Fraction(tcMem); given && h.mem < 0 {
 		h.mem = f
 	}
-	if f, given := t.fraction(tcDisk); given {
+	if f, given := t.Fraction(tcDisk); given {
 		h.disk = h.disk || f > 0
 	}
 	if a := parseSeparation(t, tcApart); h.separate == separationUnknown {

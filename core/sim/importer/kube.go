@@ -10,6 +10,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -18,7 +19,7 @@ const kubePolicy = "kubernetes"
 
 // Kube imports a dump of a Kubernetes cluster. See the package documentation.
 func Kube(opts Options, src Source) (*scenario.File, *Report, error) {
-	if err := errors.Join(opts.Validate(), opts.rejectTraceOptions()); err != nil {
+	if err := errors.Join(opts.Validate(), opts.RejectTraceOptions()); err != nil {
 		return nil, nil, err
 	}
 	report := &Report{Trace: "Kubernetes cluster"}
@@ -76,30 +77,20 @@ func hint(d *kube.Dump) string {
 	return make
 }
 
-// rejectTraceOptions returns an error if an option selects a part of a trace.
-func (o *Options) rejectTraceOptions() error {
-	all := *o
-	all.Name, all.Strict = "", false
-	if len(all.selection("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
-		return nil
-	}
-	return errors.New("a dump of a cluster is imported completely: only the options name and strict apply")
-}
-
 // readDump reads the named file, or every dump in a folder.
 func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 	files := []string{src.File}
 	if src.File == "" {
-		files = src.match("*.json", "*.yaml", "*.yml")
+		files = src.Match("*.json", "*.yaml", "*.yml")
 		if len(files) == 0 {
-			return nil, fmt.Errorf("no .json, .yaml or .yml file in this folder (found: %s)", src.listing())
+			return nil, fmt.Errorf("no .json, .yaml or .yml file in this folder (found: %s)", src.Listing())
 		}
 	}
 	report.Files = files
-	src.expect(files...)
+	src.Expect(files...)
 	var readers []io.Reader
 	for _, name := range files {
-		f, err := src.openFile(name)
+		f, err := src.Open(name)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +116,7 @@ func readDump(opts Options, src Source, report *Report) (*kube.Dump, error) {
 		report.Unread = append(report.Unread, Unread{File: files[e.File], Line: e.Line, Object: e.Describe(), Reason: e.Err.Error()})
 	}
 	report.Lost = dump.InvalidCount
-	report.note(dump.UnterminatedLists, "lists without the trailing kind that kubectl writes", "read to their end; they may be truncated")
+	report.Note(dump.UnterminatedLists, "lists without the trailing kind that kubectl writes", "read to their end; they may be truncated")
 	return dump, nil
 }
 
@@ -138,7 +129,7 @@ func unreadableFiles(src Source, files []string, err error, read func(...io.Read
 	var blamed *FileError
 	var more []error
 	for _, name := range files {
-		f, openErr := src.FS.Open(name)
+		f, openErr := src.Open(name)
 		if openErr != nil {
 			return openErr
 		}
@@ -168,7 +159,7 @@ func fillReport(r *Report, d *kube.Dump, c *kube.Cluster, f *scenario.File) {
 		r.Groups += len(f.Jobs[i].Groups)
 	}
 	for _, n := range c.Report.List {
-		r.add(n.Count, n.Subject, n.Handling, n.Skipped)
+		r.Add(n.Count, n.Subject, n.Handling, n.Skipped)
 	}
 }
 
@@ -181,16 +172,13 @@ func kubeFile(c *kube.Cluster) *scenario.File {
 	classes := map[string]bool{}
 	for _, k := range c.Classes {
 		classes[k.Name] = true
-		f.Classes = append(f.Classes, scenario.PriorityClass{
-			Name: k.Name, Value: k.Value, GlobalDefault: k.GlobalDefault,
-			PreemptionPolicy: preemptionPolicy(k.NeverPreempts), Description: k.Description,
-		})
+		f.Classes = append(f.Classes, build.Class(k))
 	}
 	for _, n := range c.Nodes {
-		f.Nodes = append(f.Nodes, nodeOf(n))
+		f.Nodes = append(f.Nodes, build.Node(n))
 	}
 	for _, j := range c.Jobs {
-		f.Jobs = append(f.Jobs, jobOf(j.Job, classes))
+		f.Jobs = append(f.Jobs, build.Job(j.Job, classes))
 	}
 	for _, b := range c.Budgets {
 		f.Budgets = append(f.Budgets, scenario.Budget{
@@ -233,107 +221,4 @@ func kubeEvents(jobs []*kube.Job) []scenario.Event {
 		events = append(events, scenario.Event{Submit: j.ID})
 	}
 	return events
-}
-
-func preemptionPolicy(never bool) string {
-	if never {
-		return "Never"
-	}
-	return ""
-}
-
-// nodeOf returns a node in the form of a scenario.
-func nodeOf(n *model.Node) scenario.Node {
-	node := scenario.Node{ID: n.ID, Capacity: scenario.Quantities(n.Capacity), Attributes: n.Attributes}
-	for _, d := range n.Devices {
-		node.Devices = append(node.Devices, scenario.Device{ID: d.ID, Count: d.Count, Attributes: d.Attributes})
-	}
-	for _, t := range n.Taints {
-		node.Taints = append(node.Taints, scenario.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
-	}
-	return node
-}
-
-// jobOf returns a job in the form of a scenario. Classes holds the names of the
-// scenario's priority classes.
-func jobOf(j *model.Job, classes map[string]bool) scenario.Job {
-	job := scenario.Job{
-		ID: j.ID, Namespace: j.Namespace, Type: j.Type.String(), AllAtOnce: j.AllAtOnce, Datacenters: j.Datacenters, Policy: j.Policy,
-	}
-	if j.NonPreemptible {
-		job.Preemptible = new(false)
-	}
-	if j.AllOrNone {
-		job.DisruptionMode = "all"
-	}
-	if t := j.Toleration; t != nil {
-		job.Toleration = &scenario.PreemptionToleration{MinPreemptorPriority: t.MinPreemptorPriority, MinRuntime: scenario.Duration(t.MinRuntime)}
-	}
-	if j.PriorityClass != "" && classes[j.PriorityClass] {
-		job.PriorityClass = j.PriorityClass
-	} else {
-		job.Priority, job.PreemptionPolicy = new(j.Priority), preemptionPolicy(j.NeverPreempts)
-	}
-	for _, g := range j.Groups {
-		job.Groups = append(job.Groups, groupOf(g))
-	}
-	return job
-}
-
-func groupOf(g *model.Group) scenario.Group {
-	group := scenario.Group{
-		Name: g.Name, Count: new(g.Count), MinCount: g.MinCount, Resources: scenario.Quantities(g.Resources), Ports: g.Ports, Labels: g.Labels,
-		Constraints: constraintsOf(g.Constraints), KillTimeout: scenario.Duration(g.KillTimeout),
-		Colocate: termsOf(g.Colocate), Separate: termsOf(g.Separate),
-		Duration: scenario.Duration(g.Duration), Checkpoint: scenario.Duration(g.Checkpoint), Annotations: g.Annotations,
-	}
-	if g.MaxParallelEvictions != 1 {
-		group.MaxParallelEvictions = new(g.MaxParallelEvictions)
-	}
-	for _, d := range g.Devices {
-		group.Devices = append(group.Devices, scenario.DeviceRequest{ID: d.ID, Count: new(d.Count), Constraints: constraintsOf(d.Constraints)})
-	}
-	if d := g.Disconnect; d != nil {
-		group.Disconnect = &scenario.Disconnect{Replace: new(d.Replace)}
-		if d.LostAfter > 0 {
-			group.Disconnect.LostAfter = new(scenario.Duration(d.LostAfter))
-		}
-	}
-	for _, t := range g.Tolerations {
-		group.Tolerations = append(group.Tolerations, scenario.Toleration{
-			Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), For: scenario.Duration(t.For),
-		})
-	}
-	for i := range g.Affinities {
-		a := &g.Affinities[i]
-		group.Affinities = append(group.Affinities, scenario.Affinity{Constraint: constraintOf(&a.Constraint), Weight: a.Weight})
-	}
-	for _, s := range g.Spread {
-		spread := scenario.Spread{Attribute: s.Attribute, Weight: new(s.Weight), Targets: s.Targets}
-		if s.MaxSkew > 0 {
-			spread.MaxSkew = new(s.MaxSkew)
-		}
-		group.Spread = append(group.Spread, spread)
-	}
-	return group
-}
-
-func constraintsOf(list []model.Constraint) []scenario.Constraint {
-	var written []scenario.Constraint
-	for i := range list {
-		written = append(written, constraintOf(&list[i]))
-	}
-	return written
-}
-
-func constraintOf(c *model.Constraint) scenario.Constraint {
-	return scenario.Constraint{Attribute: c.Attribute, Operator: string(c.Operator), Value: c.Value, Values: c.Values}
-}
-
-func termsOf(list []model.LabelTerm) []scenario.LabelTerm {
-	var written []scenario.LabelTerm
-	for _, t := range list {
-		written = append(written, scenario.LabelTerm{Labels: t.Labels, TopologyKey: t.TopologyKey})
-	}
-	return written
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -43,7 +44,7 @@ func AddManifests(f *scenario.File, d *kube.Dump) (with *scenario.File, jobs []s
 		for _, g := range j.Groups {
 			g.Labels = labelled(t.Label(j.Namespace, g.Labels), made)
 		}
-		jobs = append(jobs, jobOf(j, have))
+		jobs = append(jobs, build.Job(j, have))
 	}
 	for _, n := range report.List {
 		notes = append(notes, Note{Count: n.Count, Subject: n.Subject, Handling: n.Handling, LeftOut: n.Skipped})
@@ -75,11 +76,11 @@ func AddJobs(f *scenario.File, jobs []scenario.Job) (*scenario.File, []scenario.
 }
 
 // JobOf returns a job of the model in the form of a scenario.
-func JobOf(j *model.Job) scenario.Job { return jobOf(j, nil) }
+func JobOf(j *model.Job) scenario.Job { return build.Job(j, nil) }
 
 // NodeOf returns a node of the model in the form of a scenario, limited to properties
 // that Kubernetes has.
-func NodeOf(n *model.Node) scenario.Node { return nodeOf(n) }
+func NodeOf(n *model.Node) scenario.Node { return build.Node(n) }
 
 // modelNode returns the properties of a node that the placement of manifests reads.
 func modelNode(n *scenario.Node) *model.Node {

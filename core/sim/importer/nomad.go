@@ -18,7 +18,7 @@ const nomadPolicy = "nomad"
 
 // Nomad imports a dump of a Nomad cluster. See the package documentation.
 func Nomad(opts Options, src Source) (*scenario.File, *Report, error) {
-	if err := errors.Join(opts.Validate(), opts.rejectTraceOptions()); err != nil {
+	if err := errors.Join(opts.Validate(), opts.RejectTraceOptions()); err != nil {
 		return nil, nil, err
 	}
 	report := &Report{Trace: "Nomad cluster"}
@@ -57,7 +57,7 @@ type groupKey struct {
 func (w *nomadWriter) write() {
 	w.config()
 	if len(w.dump.allocs) == 0 {
-		w.report.note(1, "dump without allocations (/v1/allocations?resources=true)", "imported without running allocations")
+		w.report.Note(1, "dump without allocations (/v1/allocations?resources=true)", "imported without running allocations")
 	}
 	w.nodes()
 	w.allocations()
@@ -93,7 +93,7 @@ func (w *nomadWriter) config() {
 	w.file.Scheduler.Policy = nomadPolicy
 	c := w.dump.config
 	if c == nil {
-		w.report.note(1, "scheduler configuration is not in the dump (/v1/operator/scheduler/configuration)", "defaults: binpack, and preemption for all types")
+		w.report.Note(1, "scheduler configuration is not in the dump (/v1/operator/scheduler/configuration)", "defaults: binpack, and preemption for all types")
 		return
 	}
 	w.file.Scheduler.Algorithm = c.SchedulerAlgorithm
@@ -120,10 +120,10 @@ func (w *nomadWriter) nodes() {
 		w.report.NodesRead++
 		switch {
 		case n.NodeResources == nil:
-			w.report.note(1, "nodes without resources (list them with ?resources=true)", "left out")
+			w.report.Note(1, "nodes without resources (list them with ?resources=true)", "left out")
 			continue
 		case n.Status == "down":
-			w.report.note(1, "nodes that are down", "left out")
+			w.report.Note(1, "nodes that are down", "left out")
 			continue
 		}
 		id := n.ID
@@ -135,7 +135,7 @@ func (w *nomadWriter) nodes() {
 	}
 	w.report.Nodes = len(w.file.Nodes)
 	if !w.hasAttributes {
-		w.report.note(len(w.file.Nodes), "nodes without attributes (lists have none; /v1/node/ID has)", "constraints on attributes are left out")
+		w.report.Note(len(w.file.Nodes), "nodes without attributes (lists have none; /v1/node/ID has)", "constraints on attributes are left out")
 	}
 }
 
@@ -175,7 +175,7 @@ func (w *nomadWriter) node(id string, n *nomadNode) scenario.Node {
 	n.fill(&node)
 	if n.Drain || n.SchedulingEligibility == ineligibleWord {
 		node.Taints = append(node.Taints, scenario.Taint{Key: ineligible, Effect: string(model.NoSchedule)})
-		w.report.note(1, "draining and ineligible nodes", "running allocations stay; taint "+ineligible)
+		w.report.Note(1, "draining and ineligible nodes", "running allocations stay; taint "+ineligible)
 	}
 	return node
 }
@@ -197,10 +197,10 @@ func (w *nomadWriter) allocations() {
 		case a.ClientStatus != "running" && a.ClientStatus != "pending": // terminal
 		case a.DesiredStatus != "run":
 			w.report.TasksRead++
-			w.report.leaveOut(1, "terminating allocations")
+			w.report.LeaveOut(1, "terminating allocations")
 		case w.names[a.NodeID] == "":
 			w.report.TasksRead++
-			w.report.leaveOut(1, "allocations on nodes that are down or not in the dump")
+			w.report.LeaveOut(1, "allocations on nodes that are down or not in the dump")
 		default:
 			w.live[key] = append(w.live[key], a)
 		}
@@ -285,7 +285,7 @@ func (w *nomadWriter) raiseCapacities() {
 	}
 	for i := range w.file.Nodes {
 		if raise(&w.file.Nodes[i], used[w.file.Nodes[i].ID]) {
-			w.report.note(1, "nodes with requests beyond their capacity", "raised to the requests")
+			w.report.Note(1, "nodes with requests beyond their capacity", "raised to the requests")
 		}
 	}
 }

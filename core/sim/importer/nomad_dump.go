@@ -106,12 +106,12 @@ type nomadConfig struct {
 func readNomad(src Source, report *Report) (*nomadDump, error) {
 	files := []string{src.File}
 	if src.File == "" {
-		if files = src.match("*.json", "*/*.json"); len(files) == 0 {
-			return nil, fmt.Errorf("no .json file in this folder (found: %s)", src.listing())
+		if files = src.Match("*.json", "*/*.json"); len(files) == 0 {
+			return nil, fmt.Errorf("no .json file in this folder (found: %s)", src.Listing())
 		}
 	}
 	report.Files = files
-	src.expect(files...)
+	src.Expect(files...)
 	d := &nomadDump{read: map[string]bool{}}
 	for _, name := range files {
 		if err := d.file(src, name); err != nil {
@@ -122,7 +122,7 @@ func readNomad(src Source, report *Report) (*nomadDump, error) {
 }
 
 func (d *nomadDump) file(src Source, name string) (err error) {
-	r, err := src.open(name)
+	r, err := src.Open(name)
 	if err != nil {
 		return err
 	}

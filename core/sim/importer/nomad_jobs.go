@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -80,9 +81,9 @@ func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool)
 				m.Priority = model.DefaultPriority
 			}
 			w.dropCompleted(key, spec, m)
-			return jobOf(m, nil), true
+			return build.Job(m, nil), true
 		}
-		w.report.note(1, "jobs with a specification that cede cannot express", "derived from their allocations: "+firstLine(err))
+		w.report.Note(1, "jobs with a specification that cede cannot express", "derived from their allocations: "+firstLine(err))
 	}
 	return w.jobFromAllocations(key, spec, groups), len(groups) > 0
 }
@@ -91,7 +92,7 @@ func (w *nomadWriter) job(key model.JobKey, spec *nomadJob) (scenario.Job, bool)
 func (w *nomadWriter) reportQueued(stub *nomadJob) {
 	n := stub.JobSummary.queued()
 	w.report.TasksRead += n
-	w.report.leaveOut(n, "pending instances of jobs without a specification (/v1/job/ID)")
+	w.report.LeaveOut(n, "pending instances of jobs without a specification (/v1/job/ID)")
 }
 
 // isTemplate reports whether a job only creates others (periodic or parameterized) and
@@ -138,7 +139,7 @@ func (w *nomadWriter) schedulable(spec *nomadJob) *client.Job {
 		g.Networks, g.Tasks = w.networks(g.Networks), nil
 		for _, t := range from.Tasks {
 			if c := t.Lifecycle; c != nil && !c.Sidecar && c.Hook != "poststart" {
-				w.report.note(1, "tasks that run before or after the others", "their resources are not counted")
+				w.report.Note(1, "tasks that run before or after the others", "their resources are not counted")
 				continue
 			}
 			g.Tasks = append(g.Tasks, w.task(&t.Task))
@@ -160,7 +161,7 @@ func (w *nomadWriter) task(from *client.Task) *client.Task {
 		for i, d := range r.Devices {
 			plain := *d
 			if len(d.Constraints) > 0 {
-				w.report.note(1, "constraints on devices", "left out")
+				w.report.Note(1, "constraints on devices", "left out")
 				plain.Constraints = nil
 			}
 			r.Devices[i] = &plain
@@ -197,7 +198,7 @@ func supportedOf[T any](w *nomadWriter, list []*T, target func(*T) string) []*T 
 		on := target(one)
 		unknown := strings.HasPrefix(on, "${attr.") || strings.HasPrefix(on, "${meta.")
 		if unknown {
-			w.report.note(1, "constraints, affinities and spreads on attributes", "left out because the dump has no node attributes")
+			w.report.Note(1, "constraints, affinities and spreads on attributes", "left out because the dump has no node attributes")
 		}
 		return unknown
 	})
@@ -214,7 +215,7 @@ func (w *nomadWriter) dropCompleted(key model.JobKey, spec *nomadJob, m *model.J
 		case perNode && !spec.Stop && (done == 0 || !m.Type.Finite()): // one on each node
 		case perNode && len(list) > 0:
 			g.Constraints = append(g.Constraints, model.Constraint{Attribute: "node.id", Operator: model.OpIn, Values: w.nodesOf(list)})
-			w.report.note(1, "system jobs that are stopped or partly complete", "bound to the nodes where they run")
+			w.report.Note(1, "system jobs that are stopped or partly complete", "bound to the nodes where they run")
 		case spec.Stop:
 			g.Count = len(list)
 		case m.Type.Finite():
@@ -225,7 +226,7 @@ func (w *nomadWriter) dropCompleted(key model.JobKey, spec *nomadJob, m *model.J
 		if !slices.ContainsFunc(m.Groups, func(g *model.Group) bool { return g.Name == name }) {
 			n := len(w.live[groupKey{key, name}])
 			w.report.TasksRead += n
-			w.report.leaveOut(n, "allocations of groups that their job no longer has")
+			w.report.LeaveOut(n, "allocations of groups that their job no longer has")
 			delete(w.live, groupKey{key, name})
 		}
 	}
@@ -236,7 +237,7 @@ func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, group
 	job := scenario.Job{Namespace: key.Namespace, Type: "service", Priority: new(int32(model.DefaultPriority))}
 	switch {
 	case spec == nil:
-		w.report.note(1, "jobs that are not in the dump (/v1/jobs)", "priority 50")
+		w.report.Note(1, "jobs that are not in the dump (/v1/jobs)", "priority 50")
 	case spec.Priority != nil:
 		job.Priority = new(int32(*spec.Priority))
 	}
@@ -257,7 +258,7 @@ func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, group
 		w.reportQueued(spec)
 	}
 	if spec == nil || len(spec.TaskGroups) == 0 {
-		w.report.note(1, "jobs without a specification (/v1/job/ID)", "derived from their allocations, without constraints")
+		w.report.Note(1, "jobs without a specification (/v1/job/ID)", "derived from their allocations, without constraints")
 	}
 	return job
 }
@@ -267,7 +268,7 @@ func (w *nomadWriter) jobFromAllocations(key model.JobKey, spec *nomadJob, group
 func (w *nomadWriter) pinToNodes(g *scenario.Group, list []*nomadAlloc) {
 	g.Count = new(1)
 	g.Constraints = append(g.Constraints, scenario.Constraint{Attribute: "node.id", Operator: string(model.OpIn), Values: w.nodesOf(list)})
-	w.report.note(1, "system jobs without a specification (/v1/job/ID)", "bound to the nodes where they run")
+	w.report.Note(1, "system jobs without a specification (/v1/job/ID)", "bound to the nodes where they run")
 }
 
 // nodesOf returns the names of the nodes on which allocations run, in ascending order.
@@ -289,7 +290,7 @@ func (w *nomadWriter) groupFromAllocation(name string, count int, a *nomadAlloc)
 		return g
 	}
 	if r == nil {
-		w.report.note(count, "allocations without resources (list them with ?resources=true)", "imported with empty requests")
+		w.report.Note(count, "allocations without resources (list them with ?resources=true)", "imported with empty requests")
 		return g
 	}
 	devices := map[string]int32{}

@@ -53,7 +53,7 @@ func (w *nomadWriter) escapeNames() {
 		e.escape(&f.Events[i].Submit)
 	}
 	for _, n := range e.notes() {
-		w.report.note(n.Count, n.Subject, n.Handling)
+		w.report.Note(n.Count, n.Subject, n.Handling)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -22,8 +23,8 @@ func queueBands() map[string]int32 {
 
 // swf is one import of a log.
 type swf struct {
-	*builder
-	bands   *bands
+	*build.Builder
+	bands   *build.Bands
 	cluster swfCluster
 	first   int64 // submission of the first job, in seconds
 }
@@ -34,18 +35,18 @@ func SWF(opts Options, src Source) (*scenario.File, *Report, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	name := stem(file, ".swf")
-	b, err := newBuilder("swf", "workload log "+name, name, opts)
+	name := build.Stem(file, ".swf")
+	b, err := build.New("swf", "workload log "+name, name, opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := b.readSWF(src, file)
+	log, err := readSWF(b, src, file)
 	if err != nil {
-		return nil, b.report, err
+		return nil, b.Report, err
 	}
-	s := swf{builder: b, bands: newBands(queueBands(), opts.Bands)}
+	s := swf{Builder: b, bands: build.NewBands(queueBands(), opts.Bands)}
 	if err := s.readMachines(src, file, log); err != nil {
-		return nil, b.report, err
+		return nil, b.Report, err
 	}
 	if len(log.jobs) > 0 {
 		s.first = log.jobs[0].submit
@@ -56,10 +57,10 @@ func SWF(opts Options, src Source) (*scenario.File, *Report, error) {
 	for i := range log.jobs {
 		s.job(&log.jobs[i])
 	}
-	if err := s.bands.unused(); err != nil {
-		return nil, b.report, err
+	if err := s.bands.Unused(); err != nil {
+		return nil, b.Report, err
 	}
-	return b.finish()
+	return b.Finish()
 }
 
 // swfFile returns the named log, or the only one in the folder.
@@ -67,9 +68,9 @@ func swfFile(src Source) (string, error) {
 	if src.File != "" && !strings.HasSuffix(src.File, ".machines") {
 		return src.File, nil
 	}
-	switch logs := src.match("*.swf"); len(logs) {
+	switch logs := src.Match("*.swf"); len(logs) {
 	case 0:
-		return "", fmt.Errorf("no .swf or .swf.gz file in this folder (found: %s)", src.listing())
+		return "", fmt.Errorf("no .swf or .swf.gz file in this folder (found: %s)", src.Listing())
 	case 1:
 		return logs[0], nil
 	default:
@@ -84,20 +85,20 @@ func (s *swf) job(r *swfJob) {
 	for _, c := range chunks {
 		tasks += c.nodes
 	}
-	s.report.TasksRead += max(tasks, 1)
+	s.Report.TasksRead += max(tasks, 1)
 	id := "j" + strconv.FormatInt(r.id, 10)
 	at := time.Duration(r.submit-s.first) * time.Second
 	switch {
 	case tasks == 0:
-		s.report.leaveOut(1, "jobs without a number of processors")
+		s.Report.LeaveOut(1, "jobs without a number of processors")
 		return
 	case r.run < 0:
-		s.report.leaveOut(tasks, "tasks of jobs with a negative or unknown run time")
+		s.Report.LeaveOut(tasks, "tasks of jobs with a negative or unknown run time")
 		return
-	case !Sampled(id, s.opts.Sample):
-		s.report.leaveOut(tasks, "tasks outside the sample")
+	case !build.Sampled(id, s.Opts.Sample):
+		s.Report.LeaveOut(tasks, "tasks outside the sample")
 		return
-	case !s.inWindow(at, tasks):
+	case !s.InWindow(at, tasks):
 		return
 	}
 	j := scenario.Job{ID: id, Type: "batch", AllAtOnce: tasks > 1}
@@ -105,7 +106,7 @@ func (s *swf) job(r *swfJob) {
 		j.Groups = append(j.Groups, s.group(r, i, c))
 	}
 	j.Priority = new(s.priority(r))
-	s.submit(submission{at: at, job: j})
+	s.Submit(build.Submission{At: at, Job: j})
 }
 
 func (s *swf) priority(r *swfJob) int32 {
@@ -113,9 +114,9 @@ func (s *swf) priority(r *swfJob) int32 {
 	if queue == "" {
 		queue = strconv.FormatInt(r.queueNumber, 10)
 	}
-	p, known := s.bands.priority(queue)
+	p, known := s.bands.Priority(queue)
 	if !known {
-		s.report.note(1, fmt.Sprintf("jobs of queue %.40s, which has no band", queue), fmt.Sprintf("priority %d", p))
+		s.Report.Note(1, fmt.Sprintf("jobs of queue %.40s, which has no band", queue), fmt.Sprintf("priority %d", p))
 	}
 	return p
 }
@@ -127,14 +128,14 @@ func (s *swf) group(r *swfJob, i int, c chunk) scenario.Group {
 		Duration:  scenario.Duration(r.run * int64(time.Second)),
 	}
 	if r.run == 0 {
-		s.report.note(1, "chunks with a run time of 0", "duration 1s")
+		s.Report.Note(1, "chunks with a run time of 0", "duration 1s")
 		g.Duration = scenario.Duration(time.Second)
 	}
 	switch memory := r.memory(c.cores); {
 	case memory <= 0:
-		s.report.note(c.nodes, "tasks without a memory request", "imported without memory")
+		s.Report.Note(c.nodes, "tasks without a memory request", "imported without memory")
 	case !s.cluster.memory:
-		s.report.note(c.nodes, "tasks with a memory request on nodes of unknown memory", "imported without memory")
+		s.Report.Note(c.nodes, "tasks with a memory request on nodes of unknown memory", "imported without memory")
 	default:
 		g.Resources["memory"] = memory
 	}
@@ -149,11 +150,11 @@ func (s *swf) tasks(r *swfJob) []chunk {
 		chunks, exclusive, ok := parseSpec(r.spec)
 		if ok {
 			if exclusive {
-				s.report.note(1, "jobs that request whole nodes (#excl)", "they request only their cores")
+				s.Report.Note(1, "jobs that request whole nodes (#excl)", "they request only their cores")
 			}
 			return s.check(r, chunks)
 		}
-		s.report.note(1, "node specifications that cannot be read, such as half a core", "as few nodes as possible")
+		s.Report.Note(1, "node specifications that cannot be read, such as half a core", "as few nodes as possible")
 	}
 	if r.procs <= 0 {
 		return nil
@@ -177,7 +178,7 @@ func (s *swf) check(r *swfJob, chunks []chunk) []chunk {
 		total += c.nodes * c.cores
 	}
 	if r.procs > 0 && total != r.procs {
-		s.report.note(1, "jobs with a specification that contradicts their processors", "the specification applies")
+		s.Report.Note(1, "jobs with a specification that contradicts their processors", "the specification applies")
 	}
 	return chunks
 }
@@ -205,9 +206,9 @@ func (s *swf) constraints(properties []string) []scenario.Constraint {
 			list = append(list, scenario.Constraint{Attribute: "node.id", Operator: string(op), Value: host})
 		case s.cluster.all[host] && not: // holds on every retained node
 		case s.cluster.all[host]:
-			s.report.note(1, "chunks bound to a node that was not retained", "they may run on any node")
+			s.Report.Note(1, "chunks bound to a node that was not retained", "they may run on any node")
 		default:
-			s.report.note(1, "chunks with node properties that are not in the machine file", "not imported")
+			s.Report.Note(1, "chunks with node properties that are not in the machine file", "not imported")
 		}
 	}
 	return list

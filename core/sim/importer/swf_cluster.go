@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -27,7 +28,7 @@ type swfCluster struct {
 // log's header if there is no such file.
 func (s *swf) readMachines(src Source, file string, log *swfLog) error {
 	s.cluster = swfCluster{names: make(map[string]bool), all: make(map[string]bool), hosts: make(map[string]bool)}
-	name := src.find(strings.TrimSuffix(strings.TrimSuffix(file, ".gz"), ".swf") + ".swf.machines")
+	name := src.Find(strings.TrimSuffix(strings.TrimSuffix(file, ".gz"), ".swf") + ".swf.machines")
 	var err error
 	if name != "" {
 		err = s.machinesFile(src, name)
@@ -37,16 +38,16 @@ func (s *swf) readMachines(src Source, file string, log *swfLog) error {
 	if err != nil {
 		return err
 	}
-	for i := range s.file.Nodes {
-		n := &s.file.Nodes[i]
+	for i := range s.File.Nodes {
+		n := &s.File.Nodes[i]
 		s.cluster.all[n.ID] = true
 		s.cluster.cores = max(s.cluster.cores, int(n.Capacity["cpu"]/1000))
 	}
-	if err := s.shrink(); err != nil {
+	if err := s.Shrink(); err != nil {
 		return err
 	}
-	for i := range s.file.Nodes {
-		s.cluster.hosts[s.file.Nodes[i].ID] = true
+	for i := range s.File.Nodes {
+		s.cluster.hosts[s.File.Nodes[i].ID] = true
 	}
 	return nil
 }
@@ -54,45 +55,45 @@ func (s *swf) readMachines(src Source, file string, log *swfLog) error {
 // machinesFile reads lines of cluster id, name, nodes, cores per node, speed, and RAM per
 // node in KiB. Node 3 of cluster c is named c3, as in the host names of the log.
 func (s *swf) machinesFile(src Source, name string) error {
-	s.report.Files = append(s.report.Files, name)
-	l, err := src.lines(name)
+	s.Report.Files = append(s.Report.Files, name)
+	l, err := src.Lines(name)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	s.cluster.memory = true
-	for l.next() {
-		f := strings.Fields(l.text)
+	for l.Next() {
+		f := strings.Fields(l.Text)
 		if len(f) == 0 || strings.HasPrefix(f[0], ";") || strings.HasPrefix(f[0], "#") {
 			continue
 		}
 		if len(f) < 6 {
-			l.fail("%d columns; expected cluster id, name, nodes, cores per node, speed and RAM per node in KiB", len(f))
+			l.Fail("%d columns; expected cluster id, name, nodes, cores per node, speed and RAM per node in KiB", len(f))
 			break
 		}
-		nodes, cores, ram := l.number(f, 2, maxNodes), l.number(f, 3, maxCores), l.number(f, 5, model.MaxAmount)
+		nodes, cores, ram := l.Number(f, 2, maxNodes), l.Number(f, 3, maxCores), l.Number(f, 5, model.MaxAmount)
 		if nodes == 0 || cores == 0 {
-			l.fail("invalid cluster of %d nodes with %d cores each", nodes, cores)
+			l.Fail("invalid cluster of %d nodes with %d cores each", nodes, cores)
 		}
-		if l.err != nil {
+		if l.Err() != nil {
 			break
 		}
-		if len(s.file.Nodes)+int(nodes) > maxNodes {
-			l.fail("more than %d nodes in all", maxNodes)
+		if len(s.File.Nodes)+int(nodes) > maxNodes {
+			l.Fail("more than %d nodes in all", maxNodes)
 			break
 		}
-		s.addCluster(l, s.name(f[1]), int(nodes), int(cores), ram/1024)
+		s.addCluster(l, s.Name(f[1]), int(nodes), int(cores), ram/1024)
 	}
-	return l.err
+	return l.Err()
 }
 
-func (s *swf) addCluster(l *lines, name string, nodes, cores int, memory int64) {
+func (s *swf) addCluster(l *build.Lines, name string, nodes, cores int, memory int64) {
 	s.cluster.names[name] = true
 	for i := range nodes {
 		n := swfNode(name, i, cores)
 		n.Capacity["memory"] = memory
-		if !s.node(n) {
-			l.fail("duplicate node %s", n.ID)
+		if !s.Node(n) {
+			l.Fail("duplicate node %s", n.ID)
 			return
 		}
 	}
@@ -114,10 +115,10 @@ func (s *swf) machinesHeader(file string, log *swfLog) error {
 			"the nodes of the cluster are unknown: add a .swf.machines file next to the log, or MaxNodes and MaxProcs to its header (found: %d and %d)",
 			nodes, procs)}
 	}
-	s.report.note(int(nodes), "nodes derived from MaxNodes and MaxProcs because there is no .machines file", "equal, and without memory")
-	s.report.note(int(procs%nodes), "processors that cannot be divided over equal nodes", "left out")
+	s.Report.Note(int(nodes), "nodes derived from MaxNodes and MaxProcs because there is no .machines file", "equal, and without memory")
+	s.Report.Note(int(procs%nodes), "processors that cannot be divided over equal nodes", "left out")
 	for i := range int(nodes) {
-		s.node(swfNode("node", i, int(procs/nodes)))
+		s.Node(swfNode("node", i, int(procs/nodes)))
 	}
 	return nil
 }

@@ -1,11 +1,10 @@
 package importer
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 )
 
 // swfLog is a parsed log file.
@@ -50,17 +49,17 @@ const maxRun = 1e9
 const maxMemory = 1 << 42
 
 // readSWF reads a log.
-func (b *builder) readSWF(src Source, file string) (*swfLog, error) {
-	b.report.Files = append(b.report.Files, file)
-	l, err := src.lines(file)
+func readSWF(b *build.Builder, src Source, file string) (*swfLog, error) {
+	b.Report.Files = append(b.Report.Files, file)
+	l, err := src.Lines(file)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
 	log := &swfLog{header: make(map[string]int64)}
 	ids := make(map[int64]bool)
-	for l.next() {
-		text := strings.TrimSpace(l.text)
+	for l.Next() {
+		text := strings.TrimSpace(l.Text)
 		switch {
 		case text == "":
 			continue
@@ -68,17 +67,17 @@ func (b *builder) readSWF(src Source, file string) (*swfLog, error) {
 			log.comment(text)
 			continue
 		}
-		r := l.swfJob(text)
-		if l.err != nil {
-			break
+		r := readSWFJob(l, text)
+		if l.Failed() {
+			continue
 		}
 		if ids[r.id] {
-			l.fail("job %d is listed twice", r.id)
+			l.Fail("job %d is listed twice", r.id)
 		}
 		ids[r.id] = true
 		log.jobs = append(log.jobs, r)
 	}
-	return log, l.err
+	return log, l.Err()
 }
 
 // comment parses "; MaxNodes: 68" and ignores other comments.
@@ -90,100 +89,36 @@ func (log *swfLog) comment(text string) {
 	}
 }
 
-func (l *lines) swfJob(text string) swfJob {
+func readSWFJob(l *build.Lines, text string) swfJob {
 	f := strings.Fields(text)
 	if len(f) < swfColumns {
-		l.fail("%d columns; expected the %d of the Standard Workload Format", len(f), swfColumns)
+		l.Fail("%d columns; expected the %d of the Standard Workload Format", len(f), swfColumns)
 		return swfJob{}
 	}
 	r := swfJob{
-		id: l.integer(f, swfID), submit: l.integer(f, swfSubmit), run: l.integer(f, swfRun),
-		memoryRequest: l.integer(f, swfMemory), queueNumber: l.integer(f, swfQueue),
+		id: l.Integer(f, swfID), submit: l.Integer(f, swfSubmit), run: l.Integer(f, swfRun),
+		memoryRequest: l.Integer(f, swfMemory), queueNumber: l.Integer(f, swfQueue),
 	}
-	procs := l.integer(f, swfProcs)
+	procs := l.Integer(f, swfProcs)
 	if procs <= 0 {
-		procs = l.integer(f, swfAskedProcs)
+		procs = l.Integer(f, swfAskedProcs)
 	}
 	switch {
-	case l.err != nil:
+	case l.Failed():
 	case r.id < 0:
-		l.fail("job number %d; expected 0 or more", r.id)
-	case r.submit < 0 || r.submit > maxSeconds || r.run > maxRun:
-		l.fail("submitted at %d s, ran for %d s; expected 0 to %d s, and at most %d s", r.submit, r.run, int64(maxSeconds), int64(maxRun))
+		l.Fail("job number %d; expected 0 or more", r.id)
+	case r.submit < 0 || r.submit > build.MaxSeconds || r.run > maxRun:
+		l.Fail("submitted at %d s, ran for %d s; expected 0 to %d s, and at most %d s", r.submit, r.run, int64(build.MaxSeconds), int64(maxRun))
 	case procs > maxCores:
-		l.fail("%d processors; expected at most %d", procs, maxCores)
+		l.Fail("%d processors; expected at most %d", procs, maxCores)
 	case r.memoryRequest > maxMemory:
-		l.fail("memory request %d is too large", r.memoryRequest)
+		l.Fail("memory request %d is too large", r.memoryRequest)
 	}
 	r.procs = int(max(procs, 0))
 	if len(f) > swfSpec && strings.HasPrefix(f[swfAllocated], "{") {
 		r.queue, r.spec = strings.Clone(f[swfQueueName]), strings.Clone(f[swfSpec])
 	}
 	return r
-}
-
-// lines reads a text file line by line. The first error ends reading, as in table.
-type lines struct {
-	*reader
-	file string
-	text string
-	line int
-	err  error
-	scan *bufio.Scanner
-}
-
-func (s Source) lines(name string) (*lines, error) {
-	r, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
-	l := &lines{reader: r, file: name, scan: bufio.NewScanner(r)}
-	l.scan.Buffer(nil, maxRow)
-	return l, nil
-}
-
-func (l *lines) next() bool {
-	if l.err != nil {
-		return false
-	}
-	l.line++
-	if l.scan.Scan() {
-		l.text = l.scan.Text()
-		return true
-	}
-	switch err := l.scan.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		l.fail("a line longer than %d bytes", maxRow)
-	case err != nil:
-		l.fail("cannot continue reading: %w", err)
-	}
-	return false
-}
-
-func (l *lines) fail(format string, args ...any) {
-	if l.err == nil {
-		l.err = &FileError{l.file, l.line, fmt.Errorf(format, args...)}
-	}
-}
-
-// integer reads field i. Some logs write integers with decimals, which are truncated.
-func (l *lines) integer(f []string, i int) int64 {
-	whole, _, _ := strings.Cut(f[i], ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
-		l.fail("column %d is %.40q; expected a number", i+1, f[i])
-	}
-	return n
-}
-
-// number reads field i, which must be between 0 and most.
-func (l *lines) number(f []string, i int, most int64) int64 {
-	n := l.integer(f, i)
-	if l.err == nil && (n < 0 || n > most) {
-		l.fail("column %d is %d; expected 0 to %d", i+1, n, most)
-		return 0
-	}
-	return n
 }
 
 // chunk is a number of equal nodes that a job requests.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -111,7 +112,7 @@ func TestOpenB_SubsetsMatchReadme(t *testing.T) {
 		}
 	}
 	f, _ := mustImport(t, OpenB, Options{}, src)
-	slices.SortFunc(f.Nodes, func(a, b scenario.Node) int { return NodeOrder(a.ID, b.ID) })
+	slices.SortFunc(f.Nodes, func(a, b scenario.Node) int { return build.NodeOrder(a.ID, b.ID) })
 	if f.Nodes[0].ID != "openb-node-1335" || f.Nodes[1].ID != "openb-node-0379" || f.Nodes[2].ID != "openb-node-0371" {
 		t.Errorf("the order begins with %s, %s, %s", f.Nodes[0].ID, f.Nodes[1].ID, f.Nodes[2].ID)
 	}

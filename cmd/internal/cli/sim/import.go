@@ -15,6 +15,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/sim/importer"
 )
@@ -27,6 +28,8 @@ type simImport struct {
 	opts     importer.Options
 	bands    []string
 	neverRan string
+	maxSize  string
+	maxBytes int64 // of maxSize
 }
 
 func newSimImportCmd(env *cmdutil.Env) *cobra.Command {
@@ -40,7 +43,7 @@ one of
 ` + formatList() + `
 
 Traces are not downloaded, and clusters are not contacted.`,
-		Example: "  kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json > dump.json\n  cede sim import kube dump.json -w cluster.yaml\n  cede sim import nomad DUMP -w nomad.yaml\n  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml",
+		Example: "  kubectl get nodes,pods,pdb,priorityclasses,namespaces -A -o json > dump.json\n  cede sim import kube dump.json -w cluster.yaml\n  cede sim import nomad DUMP -w nomad.yaml\n  cede sim import google traces/google-2011 -w google.yaml\n  cede sim import openb traces/openb-2023 --nodes 14 -w openb.yaml\n  cede sim import slurm sacct.txt -w slurm.yaml",
 		Args:    cmdutil.PositionalArgs(2, 2, "a format and the trace's folder or file"),
 	}
 	for _, f := range importer.Formats() {
@@ -82,6 +85,7 @@ func (s *simImport) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, with shares rounded up to whole devices")
 	f.BoolVar(&s.opts.Strict, "strict", false, "kube: fail if an object cannot be read, instead of skipping it")
 	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: use ten times the priority of the trace instead of three bands")
+	f.StringVar(&s.maxSize, "max-size", "", "refuse compressed files of more than `SIZE` after decompression, such as 20GiB (default 8GiB)")
 	cmdutil.CompleteFlag(cmd, "never-ran", []string{"keep", "drop"})
 }
 
@@ -133,6 +137,7 @@ func (s *simImport) run(name, src string) error {
 	if err != nil {
 		return err
 	}
+	from.MaxBytes = s.maxBytes
 	progress := s.env.Progress()
 	f, report, err := format.Import(s.opts, from.Observe(func(p importer.Progress) {
 		progress.Show(func(elapsed time.Duration) string { return importLine(filepath.Base(src), p, elapsed) })
@@ -202,15 +207,30 @@ func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupporte
 // file by its full path; the importer uses paths relative to its directory.
 func notImported(src string, from importer.Source, err error) error {
 	message := fmt.Sprintf("%s: %v", src, err)
-	if in, ok := errors.AsType[*importer.FileError](err); ok {
-		if from.File != "" {
-			src = filepath.Dir(src)
-		}
-		located := *in
-		located.File = filepath.Join(src, in.File)
-		message = located.Error()
+	folder := src
+	if from.File != "" {
+		folder = filepath.Dir(src)
+	}
+	if _, ok := errors.AsType[*importer.FileError](err); ok {
+		message = located(folder, err)
 	}
 	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: message, Hint: "`cede sim import --help` lists formats and options"}
+}
+
+// located returns the text of an error in files of a folder, with their full paths.
+func located(folder string, err error) string {
+	all, several := errors.AsType[importer.FileErrors](err)
+	if one, ok := errors.AsType[*importer.FileError](err); ok && !several {
+		all = importer.FileErrors{one}
+	}
+	if len(all) == 0 {
+		return err.Error()
+	}
+	full := make(importer.FileErrors, len(all))
+	for i, e := range all {
+		full[i] = &importer.FileError{File: filepath.Join(folder, e.File), Line: e.Line, Err: e.Err}
+	}
+	return full.Error()
 }
 
 // traceFormat returns the format with a name.
@@ -249,6 +269,13 @@ func (s *simImport) choose() error {
 			s.opts.Bands = map[string]int32{}
 		}
 		s.opts.Bands[word] = int32(priority)
+	}
+	if s.maxSize != "" {
+		size, err := config.ParseSize(s.maxSize)
+		if err != nil || size < 1 {
+			return cmdutil.Usagef("use a size such as 20GiB", "invalid --max-size %q: expected a positive size", s.maxSize)
+		}
+		s.maxBytes = int64(size)
 	}
 	if err := s.opts.Validate(); err != nil {
 		return cmdutil.Usagef("`cede sim import --help` lists the options", "%v", err)

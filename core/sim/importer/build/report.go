@@ -1,4 +1,4 @@
-package importer
+package build
 
 import (
 	"fmt"
@@ -50,13 +50,14 @@ type Note struct {
 	LeftOut  bool   `json:"leftOut,omitempty"` // Count is a number of tasks that the scenario does not contain
 }
 
-// note adds n to the count of a note. Notes are listed in order of first occurrence.
-func (r *Report) note(n int, subject, handling string) { r.add(n, subject, handling, false) }
+// Note adds n to the count of a note. Notes are listed in order of first occurrence.
+func (r *Report) Note(n int, subject, handling string) { r.Add(n, subject, handling, false) }
 
-// leaveOut counts n tasks that are not imported.
-func (r *Report) leaveOut(n int, subject string) { r.add(n, subject, "left out", true) }
+// LeaveOut counts n tasks that are not imported.
+func (r *Report) LeaveOut(n int, subject string) { r.Add(n, subject, "left out", true) }
 
-func (r *Report) add(n int, subject, handling string, out bool) {
+// Add adds n to the count of a note. LeftOut states if it counts tasks that are left out.
+func (r *Report) Add(n int, subject, handling string, out bool) {
 	if n == 0 {
 		return
 	}

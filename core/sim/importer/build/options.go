@@ -1,4 +1,4 @@
-package importer
+package build
 
 import (
 	"errors"
@@ -43,6 +43,9 @@ type Options struct {
 	Strict      bool   // kube: return an error if an object cannot be read, instead of leaving it out
 }
 
+// DefaultList is the pod list of openb that is read if the options name none.
+const DefaultList = "default"
+
 // Validate returns an error that lists every problem, or nil.
 func (o *Options) Validate() error {
 	var errs []error
@@ -72,15 +75,15 @@ func (o *Options) Validate() error {
 	if o.Until != 0 && o.Until <= o.From {
 		bad("until %v: expected a time after from (%v)", o.Until, o.From)
 	}
-	if o.Name != "" && cleanName(o.Name) != o.Name {
+	if o.Name != "" && CleanName(o.Name) != o.Name {
 		bad("name %q: expected lower-case letters, digits, dots and dashes", o.Name)
 	}
 	return errors.Join(errs...)
 }
 
-// rejectForeign returns an error if an option of another format is set, which would
+// RejectForeign returns an error if an option of another format is set, which would
 // otherwise be ignored silently.
-func (o *Options) rejectForeign(format string) error {
+func (o *Options) RejectForeign(format string) error {
 	var errs []error
 	for _, f := range []struct {
 		set          bool
@@ -98,8 +101,8 @@ func (o *Options) rejectForeign(format string) error {
 	return errors.Join(errs...)
 }
 
-// selection lists the selected part, for descriptions (" ") and for names ("").
-func (o *Options) selection(join string) []string {
+// Selection lists the selected part, for descriptions (" ") and for names ("").
+func (o *Options) Selection(join string) []string {
 	var w []string
 	add := func(set bool, name, value string) {
 		if set {
@@ -107,7 +110,7 @@ func (o *Options) selection(join string) []string {
 		}
 	}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-	if o.List != "" && o.List != defaultList {
+	if o.List != "" && o.List != DefaultList {
 		w = append(w, o.List)
 	}
 	add(o.Sample != 0, "sample", number(o.Sample))
@@ -124,7 +127,7 @@ func (o *Options) selection(join string) []string {
 func (o *Options) describe() string {
 	all := *o
 	all.List = "" // the description names the list already
-	w := all.selection(" ")
+	w := all.Selection(" ")
 	if o.WholeGPUs {
 		w = append(w, "whole GPUs")
 	}
@@ -144,4 +147,14 @@ func (o *Options) describe() string {
 		return "imported completely"
 	}
 	return "imported with " + strings.Join(w, ", ")
+}
+
+// RejectTraceOptions returns an error if an option selects a part of a trace.
+func (o *Options) RejectTraceOptions() error {
+	all := *o
+	all.Name, all.Strict = "", false
+	if len(all.Selection("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
+		return nil
+	}
+	return errors.New("a dump of a cluster is imported completely: only the options name and strict apply")
 }

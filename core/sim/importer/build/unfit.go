@@ -1,4 +1,4 @@
-package importer
+package build
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 // countUnfit counts the tasks that fit no empty node, and the tasks of jobs that require
 // more different nodes than the cluster has. Both are normal for a reduced cluster; if
 // they were not reported, they would look like a fault of a policy.
-func (b *builder) countUnfit() {
-	shapes := nodeShapes(b.file.Nodes)
+func (b *Builder) countUnfit() {
+	shapes := nodeShapes(b.File.Nodes)
 	fits := make(map[string]bool)
-	for i := range b.file.Jobs {
-		for j := range b.file.Jobs[i].Groups {
-			g := &b.file.Jobs[i].Groups[j]
+	for i := range b.File.Jobs {
+		for j := range b.File.Jobs[i].Groups {
+			g := &b.File.Jobs[i].Groups[j]
 			key := groupShape(g)
 			ok, known := fits[key]
 			if !known {
@@ -30,9 +30,9 @@ func (b *builder) countUnfit() {
 			})
 			switch {
 			case !ok:
-				b.report.note(*g.Count, "tasks that fit no node of this cluster", "imported; they cannot be placed")
+				b.Report.Note(*g.Count, "tasks that fit no node of this cluster", "imported; they cannot be placed")
 			case apart:
-				b.report.note(max(0, *g.Count-len(b.file.Nodes)),
+				b.Report.Note(max(0, *g.Count-len(b.File.Nodes)),
 					"tasks beyond one per node, of jobs that require different machines", "imported; they stay pending")
 			}
 		}

@@ -1,10 +1,8 @@
-package importer
+package build
 
 import (
 	"compress/gzip"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,59 +78,29 @@ func TestParseSeconds(t *testing.T) {
 		"0": 0, "0.0": 0, "5611.086": 5_611_086_000_000, "1.5": 1_500_000_000,
 		"0.0000000019": 1, "4000000000": 4_000_000_000_000_000_000,
 	} {
-		if got, ok := parseSeconds(text); !ok || got != want {
+		if got, ok := ParseSeconds(text); !ok || got != want {
 			t.Errorf("%s: %d, %v; want %d", text, got, ok, want)
 		}
 	}
 	for _, text := range []string{"", "-1", "+1", "1.", ".5", "1.5s", "1e3", "4000000001", "1.2.3", "0.00000000000x"} {
-		if got, ok := parseSeconds(text); ok {
+		if got, ok := ParseSeconds(text); ok {
 			t.Errorf("%q: got %d, want an error", text, got)
 		}
-	}
-}
-
-func TestOpen_FolderOrFile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	name := filepath.Join(dir, "log.swf.gz")
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z := gzip.NewWriter(f)
-	_, _ = z.Write([]byte("; MaxNodes: 1\n; MaxProcs: 4\n1 10 0 100 2 -1 -1 2 -1 -1 1 1 1 1 3 1 -1 -1\n"))
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range []string{dir, name} {
-		src, err := Open(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s, _, err := SWF(Options{}, src); err != nil || s.Name != "log" || len(s.Jobs) != 1 {
-			t.Errorf("import of %s = %v, %v", n, s, err)
-		}
-	}
-	if _, err := Open(filepath.Join(dir, "missing")); err == nil {
-		t.Error("opened a file that is not there")
 	}
 }
 
 func TestTable_BoundsARow(t *testing.T) {
 	t.Parallel()
 	src := Source{FS: fstest.MapFS{"x.csv": {Data: []byte("a\n1\n\"" + strings.Repeat("x", 2*maxRow))}}}
-	tab, err := src.table("x.csv")
+	tab, err := src.Table("x.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tab.Close()
-	for tab.next() {
+	for tab.Next() {
 	}
-	if tab.err == nil || !strings.Contains(tab.err.Error(), "x.csv:3: ") || !strings.Contains(tab.err.Error(), "quote") {
-		t.Errorf("got %v", tab.err)
+	if tab.Err() == nil || !strings.Contains(tab.Err().Error(), "x.csv:3: ") || !strings.Contains(tab.Err().Error(), "quote") {
+		t.Errorf("got %v", tab.Err())
 	}
 }
 
@@ -143,17 +111,17 @@ func TestTable_NamesTruncatedFile(t *testing.T) {
 	_, _ = z.Write([]byte("a\n" + strings.Repeat("1\n", 1000)))
 	_ = z.Close()
 	src := Source{FS: fstest.MapFS{"x.csv.gz": {Data: []byte(b.String()[:b.Len()-9])}, "y.csv.gz": {Data: []byte("no gzip")}}}
-	tab, err := src.table("x.csv.gz")
-	for err == nil && tab.next() {
+	tab, err := src.Table("x.csv.gz")
+	for err == nil && tab.Next() {
 	}
 	if err == nil {
-		err = tab.err
+		err = tab.Err()
 		_ = tab.Close()
 	}
 	if err == nil || !strings.HasPrefix(err.Error(), "x.csv.gz") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := src.table("y.csv.gz"); err == nil || !strings.Contains(err.Error(), "y.csv.gz: not a gzip file") {
+	if _, err := src.Table("y.csv.gz"); err == nil || !strings.Contains(err.Error(), "y.csv.gz: not a gzip file") {
 		t.Errorf("got %v", err)
 	}
 }

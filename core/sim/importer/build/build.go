@@ -1,0 +1,199 @@
+package build
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cede-scheduler/cede/core/sim/scenario"
+)
+
+// A Builder builds a scenario. Importers add nodes first, then jobs in any order. The
+// builder alone applies the options for nodes, window, limit and pace.
+type Builder struct {
+	Opts        Options
+	Report      *Report
+	File        *scenario.File
+	names       map[string]bool // names in use, by kind
+	submissions []Submission
+}
+
+// A Submission is a job with the time in the trace at which it was submitted.
+type Submission struct {
+	At    time.Duration
+	Rank  [2]int64      // order among jobs of the same time; ties in order of addition
+	Quits time.Duration // the job is stopped; 0: it is not
+	Job   scenario.Job
+	tasks int
+}
+
+// New starts an import. Trace is the name for messages, stem the prefix of the
+// scenario's name. It returns an error if the options are invalid.
+func New(format, trace, stem string, opts Options) (*Builder, error) {
+	if err := errors.Join(opts.Validate(), opts.RejectForeign(format)); err != nil {
+		return nil, err
+	}
+	name := opts.Name
+	if name == "" {
+		name = CleanName(strings.Join(append([]string{stem}, opts.Selection("")...), "-"))
+	}
+	return &Builder{
+		Opts:   opts,
+		Report: &Report{Trace: trace},
+		File:   &scenario.File{Version: 1, Name: name, Description: trace + ", " + opts.describe()},
+		names:  make(map[string]bool),
+	}, nil
+}
+
+// OpenTable opens a CSV file and records it in the report.
+func (b *Builder) OpenTable(src Source, name string, columns ...string) (*Table, error) {
+	b.Report.Files = append(b.Report.Files, name)
+	return src.Table(name, columns...)
+}
+
+// Node adds a node. It returns false if a node of that name exists already.
+func (b *Builder) Node(n scenario.Node) (free bool) {
+	free = b.ReserveName("node ", n.ID)
+	b.File.Nodes = append(b.File.Nodes, n)
+	return free
+}
+
+// ReserveName reports whether a name of a kind was unused, and marks it as used.
+func (b *Builder) ReserveName(kind, name string) bool {
+	taken := b.names[kind+name]
+	b.names[kind+name] = true
+	return !taken
+}
+
+// Name returns a valid name for text, and counts it if that required a change.
+func (b *Builder) Name(text string) string {
+	n := CleanName(text)
+	if n != text {
+		b.Report.Note(1, "names with characters other than a-z, 0-9, dot and dash", "converted to lower case and dashes")
+	}
+	return n
+}
+
+// CleanName returns text with the characters that a name must not contain replaced.
+func CleanName(text string) string {
+	n := []byte(strings.ToLower(text))
+	for i, c := range n {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
+			n[i] = '-'
+		}
+	}
+	if len(n) == 0 {
+		return "unnamed"
+	}
+	return string(n)
+}
+
+// Shrink removes the nodes that the options exclude. It must run after the last node.
+func (b *Builder) Shrink() error {
+	b.Report.NodesRead = len(b.File.Nodes)
+	b.File.Nodes = b.Opts.shrink(b.File.Nodes)
+	b.Report.Nodes = len(b.File.Nodes)
+	switch {
+	case b.Report.Nodes > 0 && b.Report.Nodes < b.Opts.Nodes:
+		return fmt.Errorf("nodes %d: the trace has %d; use at most that number", b.Opts.Nodes, b.Report.Nodes)
+	case b.Report.Nodes > 0:
+		return nil
+	case b.Report.NodesRead > 0:
+		return fmt.Errorf("none of the %d nodes is in the sample; use a larger one", b.Report.NodesRead)
+	}
+	return b.FilesError(errors.New("no nodes"))
+}
+
+// InWindow reports whether the window contains a submit time, and counts the tasks if not.
+func (b *Builder) InWindow(at time.Duration, tasks int) bool {
+	if at < b.Opts.From || b.Opts.Until != 0 && at >= b.Opts.Until {
+		b.Report.LeaveOut(tasks, "tasks submitted outside the chosen window")
+		return false
+	}
+	return true
+}
+
+// Sampled reports whether the sample contains an id, and counts it if not.
+func (b *Builder) Sampled(id string) bool {
+	if !Sampled(id, b.Opts.Sample) {
+		b.Report.LeaveOut(1, "tasks outside the sample")
+		return false
+	}
+	return true
+}
+
+// Submit adds a job.
+func (b *Builder) Submit(w Submission) {
+	for i := range w.Job.Groups {
+		w.tasks += *w.Job.Groups[i].Count
+	}
+	b.submissions = append(b.submissions, w)
+}
+
+// Pace returns the scenario time of a time of the trace.
+func (b *Builder) Pace(at time.Duration) scenario.Duration {
+	at -= b.Opts.From
+	if k := b.Opts.Compress; k != 0 && k != 1 {
+		// One division and one rounding to whole microseconds give the same
+		// result on every platform, and readable times.
+		at = time.Duration(math.Round(float64(at/time.Microsecond)/k)) * time.Microsecond
+	}
+	return scenario.Duration(at)
+}
+
+// Finish sorts the jobs, adds the events, and completes the report.
+func (b *Builder) Finish() (*scenario.File, *Report, error) {
+	slices.SortStableFunc(b.submissions, func(x, y Submission) int {
+		return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Rank[0], y.Rank[0]), cmp.Compare(x.Rank[1], y.Rank[1]))
+	})
+	if b.Opts.Limit != 0 && len(b.submissions) > b.Opts.Limit {
+		for _, w := range b.submissions[b.Opts.Limit:] {
+			b.Report.LeaveOut(w.tasks, "tasks beyond the limit of jobs")
+		}
+		b.submissions = b.submissions[:b.Opts.Limit]
+	}
+	if len(b.submissions) == 0 {
+		return nil, b.Report, fmt.Errorf("none of the %d tasks is imported:\n%s", b.Report.TasksRead, b.Report)
+	}
+	b.events()
+	b.count()
+	// Valid rows may still exceed the limits of a scenario, such as a node of
+	// 2^60 bytes.
+	if err := b.File.Validate(); err != nil {
+		return nil, b.Report, b.FilesError(fmt.Errorf("the resulting scenario is invalid: %w", err))
+	}
+	return b.File, b.Report, nil
+}
+
+func (b *Builder) events() {
+	f := b.File
+	f.Jobs = make([]scenario.Job, 0, len(b.submissions))
+	f.Events = make([]scenario.Event, 0, len(b.submissions))
+	var stops []scenario.Event
+	for i := range b.submissions {
+		w := &b.submissions[i]
+		at := b.Pace(w.At)
+		f.Jobs = append(f.Jobs, w.Job)
+		f.Events = append(f.Events, scenario.Event{At: at, Submit: w.Job.ID})
+		if w.Quits > 0 {
+			stops = append(stops, scenario.Event{At: at + scenario.Duration(w.Quits-w.At), Stop: w.Job.ID})
+		}
+	}
+	f.Events = append(f.Events, stops...)
+	slices.SortStableFunc(f.Events, func(x, y scenario.Event) int { return cmp.Compare(x.At, y.At) })
+}
+
+func (b *Builder) count() {
+	r := b.Report
+	r.Jobs = len(b.File.Jobs)
+	for i := range b.submissions {
+		r.Tasks += b.submissions[i].tasks
+		r.Groups += len(b.submissions[i].Job.Groups)
+	}
+	r.First, r.Last = b.Pace(b.submissions[0].At), b.Pace(b.submissions[len(b.submissions)-1].At)
+	b.countUnfit()
+}
