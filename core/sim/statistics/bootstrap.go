@@ -57,7 +57,7 @@ func Bootstrap(groups Groups, seed uint64) Interval {
 		medians[i] = medianOf(sorted, counts)
 	}
 	slices.Sort(medians)
-	return Interval{Median: middle(sorted), Low: rank(medians, 25), High: rank(medians, 975)}
+	return Interval{Median: middle(sorted), Low: Rank(medians, 25), High: Rank(medians, 975)}
 }
 
 // membersOf returns the positions of the values of each group in the sorted sample,

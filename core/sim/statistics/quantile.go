@@ -33,9 +33,9 @@ func mean(a, b float64) float64 {
 	return a/2 + b/2
 }
 
-// rank returns the smallest value that at least permille thousandths of sorted do not
+// Rank returns the smallest value that at least permille thousandths of sorted do not
 // exceed (nearest rank), or NaN if sorted is empty.
-func rank(sorted []float64, permille int) float64 {
+func Rank(sorted []float64, permille int) float64 {
 	n := len(sorted)
 	if n == 0 {
 		return math.NaN()

@@ -148,7 +148,7 @@ func BenchmarkBootstrap(b *testing.B) {
 }
 
 func quantile(xs []float64, permille int) float64 {
-	return rank(slices.Sorted(slices.Values(xs)), permille)
+	return Rank(slices.Sorted(slices.Values(xs)), permille)
 }
 
 // The interval of the sign test, by its definition: the tables give ranks 2 and 9 of 10

@@ -20,6 +20,6 @@ and seed produce the same bytes on every machine. No task is started.`,
   cede sim run contended.yaml`,
 	}
 	cmdutil.MakeGroup(cmd)
-	cmd.AddCommand(newSimRunCmd(env), newSimImportCmd(env), newSimGenerateCmd(env), newSimRecordCmd(env), newSimReplayCmd(env), newSimStepCmd(env))
+	cmd.AddCommand(newSimRunCmd(env), newSimImportCmd(env), newSimGenerateCmd(env), newSimRecordCmd(env), newSimReplayCmd(env), newSimCalibrateCmd(env), newSimStepCmd(env))
 	return cmd
 }

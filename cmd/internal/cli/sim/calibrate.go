@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/app"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/calibrate"
+	"github.com/cede-scheduler/cede/core/sim/importer"
+)
+
+// calibration is the output of `cede sim calibrate`.
+type calibration struct {
+	Scenario string `json:"scenario"`
+	Timeline string `json:"timeline"`
+	Policy   string `json:"policy"`
+	*calibrate.Report
+	File    string                `json:"file,omitempty"`    // with the parameters
+	Changed []calibrate.Parameter `json:"changed,omitempty"` // in File
+}
+
+func newSimCalibrateCmd(env *cmdutil.Env) *cobra.Command {
+	r, to := &simRun{env: env}, ""
+	cmd := &cobra.Command{
+		Use:         "calibrate FILE TIMELINE",
+		Short:       "Measure how close a replay is to a recording",
+		Annotations: cmdutil.ExitCodes("7 a policy failed"),
+		Long: `Play a scenario and compare the durations of its instances, the times that they take to
+stop, and the delays of their starts with recorded ones. The errors are reported as
+numbers, with quantiles.
+
+TIMELINE is a CSV file with the columns at_s, kind and alloc, as --output-dir of
+cede sim run writes it. An instance that the scenario does not have is an error.
+
+With -w, a copy of the scenario is written whose groups have the medians of the recorded
+durations and kill times. No server is contacted.`,
+		Example: "  cede sim calibrate monday.yaml timeline.csv\n  cede sim calibrate monday.yaml timeline.csv -w calibrated.yaml -o json",
+		Args:    cmdutil.PositionalArgs(2, 2, "a scenario and a recorded timeline"),
+	}
+	r.out = cmdutil.OutputFlags(cmd, env)
+	writeFlag(cmd, &to)
+	cmd.Flags().StringVarP(&r.policy, "policy", "p", "", "play under policy `P` or P?key=value&key=value")
+	r.players = simrun.AddPolicyFlags(cmd, env)
+	policyflags.CompletePolicyFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := r.out.Resolve(); err != nil {
+			return err
+		}
+		if to != "" {
+			if err := env.CheckWritable(to); err != nil {
+				return err
+			}
+		}
+		if err := r.players.Resolve(r.played()); err != nil {
+			return err
+		}
+		return r.players.WithCallLog(func() error { return r.calibrate(cmd.Context(), args[0], args[1], to) })
+	}
+	return cmd
+}
+
+func (r *simRun) calibrate(ctx context.Context, name, recorded, to string) error {
+	f, err := simrun.ReadScenario(r.env, name)
+	if err != nil {
+		return err
+	}
+	src, err := importer.Open(recorded)
+	if err != nil {
+		return cmdutil.ReadError(recorded, err)
+	}
+	if src.File == "" {
+		return cmdutil.Usagef("use the file timeline.csv of the folder", "%s is a folder", recorded)
+	}
+	lives, err := calibrate.Read(src, filepath.Base(recorded), f.File)
+	if err != nil {
+		return &cmdutil.Error{
+			Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: located(filepath.Dir(recorded), err),
+			Hint: "the timeline must be that of the scenario; `cede sim calibrate --help` describes its columns",
+		}
+	}
+	if err := r.players.Check(f.File, r.played()); err != nil {
+		return err
+	}
+	app.TuneForSimulation()
+	replayed := calibrate.NewLives()
+	options := sim.Options{
+		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timeline: replayed.Observe,
+	}
+	run, err := sim.Play(ctx, f.File, options)
+	if err != nil {
+		return r.unreplayable(f, err)
+	}
+	c := calibration{Scenario: f.Name, Timeline: recorded, Policy: cmp.Or(r.players.DisplayNames[r.policy], run.Result.Policy), Report: calibrate.Compare(f.File, lives, replayed)}
+	if to != "" {
+		with, changed := calibrate.Set(f.File, lives)
+		if err := simrun.WriteScenario(r.env, to, with); err != nil {
+			return err
+		}
+		c.File, c.Changed = to, changed
+	}
+	if to == cmdutil.Stdin {
+		return simrun.FaultsError(name, run.Faults, r.players.OnFault) // standard output has the scenario
+	}
+	if err := r.out.Show(cmdutil.Document{Data: c, Names: []string{c.Scenario}, Page: c.page}); err != nil {
+		return err
+	}
+	return simrun.FaultsError(name, run.Faults, r.players.OnFault)
+}
+
+func (c *calibration) page(p cmdutil.Page) {
+	p.Properties("scenario", c.Scenario, "policy", c.Policy, "instances",
+		fmt.Sprintf("%s recorded, %s replayed, %s in both", cmdutil.Thousands(c.Recorded), cmdutil.Thousands(c.Replayed), cmdutil.Thousands(c.Both)))
+	p.Title("Seconds")
+	t := cmdutil.NewTable("MEASURE", "PAIRS", "RECORDED P50", "REPLAYED P50", "ERROR P50", "P90", "P99", "MAX", "BIAS", "RELATIVE")
+	for i := range c.Measures {
+		m := &c.Measures[i]
+		relative := "-"
+		if m.Relative != nil {
+			relative = fmt.Sprintf("%.1f %%", 100**m.Relative)
+		}
+		t.Row(m.Name, cmdutil.Thousands(m.Pairs), number(m.Recorded.P50), number(m.Replayed.P50), number(m.Error.P50), number(m.Error.P90),
+			number(m.Error.P99), number(m.Error.Max), number(m.Bias), relative)
+	}
+	p.Table(t)
+	if c.File != "" {
+		p.Printf("%s: %s of groups set to recorded medians\n", c.File, cmdutil.Count(len(c.Changed), "parameter", "parameters"))
+	}
+}
+
+// number formats seconds, which may be absent.
+func number(x *float64) string {
+	if x == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", *x)
+}
