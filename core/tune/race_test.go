@@ -154,7 +154,7 @@ func TestSearch_ClaimsNoDifferenceWithoutOne(t *testing.T) {
 	}
 }
 
-// A metric with noise that all plays share has no spread in pairs. Equal policies differ by 0.
+// A metric with noise that every play shares has no spread in pairs. Equal policies differ by 0.
 func TestSearch_EqualPoliciesAreEqual(t *testing.T) {
 	t.Parallel()
 	s := &tune.Search{

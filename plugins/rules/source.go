@@ -284,5 +284,23 @@ func (r *reader) failed(n *yaml.Node, entry, reason, hint string) error {
 	return &Error{r.problems}
 }
 
+// Entries returns rules as they are written in a manifest.
+func (s *Source) Entries() map[string]any {
+	entries := map[string]any{"delta": s.Delta}
+	if s.Eligible != nil {
+		entries["eligible"] = s.Eligible.Text
+	}
+	for key, list := range map[string][]Expression{"order": s.Order, "option": s.Option} {
+		var texts []string
+		for i := range list {
+			texts = append(texts, list[i].Text)
+		}
+		if len(texts) > 0 {
+			entries[key] = texts
+		}
+	}
+	return entries
+}
+
 // ErrTooLarge is returned if rules do not fit into a module.
 var ErrTooLarge = errors.New("the rules are too large: shorten texts and expressions")

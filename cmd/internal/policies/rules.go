@@ -21,31 +21,13 @@ func BundleRules(name, text string) (*bundle.Bundle, error) {
 	}
 	m := &bundle.Manifest{
 		Version: 1, Name: name, Kind: bundle.Wasm, Module: "build/" + name + ".wasm", Digest: bundle.Digest(code),
-		ABI: bundle.Range{Min: "1.1"}, Rules: entriesOf(source), Build: &bundle.Build{Lang: bundle.Rules, Source: bundle.ManifestFile},
+		ABI: bundle.Range{Min: "1.1"}, Rules: source.Entries(), Build: &bundle.Build{Lang: bundle.Rules, Source: bundle.ManifestFile},
 	}
 	manifest, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
 	return bundle.Assemble(name+".wasm", manifest, nil, code)
-}
-
-// entriesOf returns rules as they are written in a manifest.
-func entriesOf(s *rules.Source) map[string]any {
-	entries := map[string]any{"delta": s.Delta}
-	if s.Eligible != nil {
-		entries["eligible"] = s.Eligible.Text
-	}
-	for key, list := range map[string][]rules.Expression{"order": s.Order, "option": s.Option} {
-		var texts []string
-		for i := range list {
-			texts = append(texts, list[i].Text)
-		}
-		if len(texts) > 0 {
-			entries[key] = texts
-		}
-	}
-	return entries
 }
 
 // compileRules compiles rules from the command line to a module. The error lists every

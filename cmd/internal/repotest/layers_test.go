@@ -23,6 +23,7 @@ var layers = []component{
 	{"core/web", 9, "pages show the state of the engine; the engine must not depend on its observers"},
 	{"core/tune", 9, "a search plays candidates in the simulator and compares the results; the simulator must run without it"},
 
+	{"core/tune", 9, "a search plays policies through a function; the simulator must not depend on a search"},
 	{"core/sim", 8, "the simulator runs the server's own packages unchanged; a package that depends on it could behave differently in it"},
 	{"core/server", 8, "the server drives the packages beneath it; they must run without one, or the simulator would be a second implementation"},
 

@@ -18,8 +18,8 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
 // page holds the data of the template.
 type page struct {
-	Title     string
-	Lead      string
+	Preface
+	Program   string
 	Policies  []legend
 	Summary   summary
 	Scenarios []section
@@ -27,6 +27,15 @@ type page struct {
 	Bounds    []compare.Bounds
 	Decisions []decisionGroup
 	Source    []Fact
+}
+
+// A Preface precedes the summary of a comparison, for a command whose result is more than
+// the comparison.
+type Preface struct {
+	Title        string
+	Lead         []string // paragraphs
+	Tables       []Table
+	SummaryTitle string // of the summary of the comparison
 }
 
 // Fact is a line of the last section: how to repeat the comparison.
@@ -41,8 +50,14 @@ type section struct {
 
 // Write writes the page of a comparison. It returns the first error of w.
 func Write(w io.Writer, d *compare.Document) error {
+	return WriteAfter(w, Preface{Title: title(d), Lead: []string{lead(d)}, SummaryTitle: "Summary"}, "cede compare", d)
+}
+
+// WriteAfter writes the page of a comparison that belongs to another command, after the
+// tables of a preface.
+func WriteAfter(w io.Writer, before Preface, program string, d *compare.Document) error {
 	p := page{
-		Title: title(d), Lead: lead(d), Summary: newSummary(d), Scatter: scatter(d), Bounds: d.Bounds, Decisions: decisions(d), Source: source(d),
+		Preface: before, Program: program, Summary: newSummary(d), Scatter: scatter(d), Bounds: d.Bounds, Decisions: decisions(d), Source: source(d),
 	}
 	for i, policy := range d.Policies {
 		p.Policies = append(p.Policies, legend{policy, series(i), ""})

@@ -63,3 +63,15 @@ func JoinOrNone(words []string) string {
 func ReplicasOn(cluster string, replicas int) string {
 	return fmt.Sprintf("%s ×%s", cluster, Thousands(replicas))
 }
+
+// ShellCommand returns the command line as a shell reads it.
+func ShellCommand(args []string) string {
+	words := []string{"cede"}
+	for _, a := range args {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}

@@ -225,13 +225,13 @@ func (c *comparison) play(ctx context.Context, list []*workload) error {
 	err = runs.play(ctx, list)
 	runs.progress.Done()
 	if err != nil {
-		store.interrupted()
+		store.Interrupted()
 		return errors.Join(err, c.data.Close())
 	}
 	if err := errors.Join(c.data.Write(), c.data.Close()); err != nil {
 		return err
 	}
-	if err := store.remove(); err != nil {
+	if err := store.Remove(); err != nil {
 		c.env.Report(err)
 	}
 	for _, w := range runs.warnings {
@@ -244,7 +244,7 @@ func (c *comparison) play(ctx context.Context, list []*workload) error {
 func (c *comparison) conclude(runs *runSet) error {
 	runs.numberDraws()
 	d := compare.New(runs.namedRuns())
-	d.Provenance = compare.Provenance{Command: shellCommand(c.env.Args), Program: c.env.Build.Version, Versions: runs.versions}
+	d.Provenance = compare.Provenance{Command: cmdutil.ShellCommand(c.env.Args), Program: c.env.Build.Version, Versions: runs.versions}
 	if err := c.out.Show(comparisonDocument(c.env, d)); err != nil {
 		return err
 	}

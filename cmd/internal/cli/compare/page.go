@@ -48,18 +48,6 @@ func medians(p cmdutil.Page, d *compare.Document) {
 	p.Table(t)
 }
 
-// shellCommand returns the command line as a shell reads it.
-func shellCommand(args []string) string {
-	words := []string{"cede"}
-	for _, a := range args {
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		words = append(words, a)
-	}
-	return strings.Join(words, " ")
-}
-
 // report writes the comparison as an HTML page with charts.
 func (c *comparison) report(d *compare.Document) error {
 	return c.env.Write(c.html, func(w io.Writer) error { return report.Write(w, d) })

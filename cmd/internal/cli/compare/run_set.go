@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun/runs"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/sim"
@@ -21,7 +22,7 @@ import (
 // A runSet holds all runs of one comparison.
 type runSet struct {
 	*comparison
-	store    *runStore
+	store    *runs.Store
 	observe  func(share float64, text string) // receives the progress; may be nil
 	progress *term.Progress
 
@@ -37,7 +38,7 @@ type runSet struct {
 	warnings []string
 }
 
-func newRunSet(c *comparison, store *runStore) *runSet {
+func newRunSet(c *comparison, store *runs.Store) *runSet {
 	return &runSet{comparison: c, store: store, shares: map[*runSpec]float64{}, versions: map[string]string{}, progress: c.env.Progress()}
 }
 
@@ -48,7 +49,7 @@ type runSpec struct {
 	policy string
 	ties   tiebreak.Order
 	first  bool // first run of its policy and name, whose decisions are compared
-	input  runInput
+	input  *runs.Input
 }
 
 // runSpecs lists the runs of workloads. The first run of each policy equals that of
@@ -56,7 +57,7 @@ type runSpec struct {
 func (s *runSet) runSpecs(list []*workload) ([]runSpec, error) {
 	var specs []runSpec
 	for _, w := range list {
-		digest, err := digestOf(w.File)
+		digest, err := runs.Digest(w.File)
 		if err != nil {
 			return nil, err
 		}
@@ -86,14 +87,16 @@ func (s *runSet) play(ctx context.Context, list []*workload) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.check(specs); err != nil {
+	if err := checkStored(s.store, specs); err != nil {
 		return err
 	}
 	results, errs := make([]result, len(specs)), make([]error, len(specs))
 	var todo []int // positions in specs
 	for i := range specs {
 		var finished bool
-		if results[i], finished = s.store.stored(&specs[i]); !finished {
+		if results[i], finished, err = stored(s.store, &specs[i]); err != nil {
+			return err
+		} else if !finished {
 			todo = append(todo, i)
 		}
 	}
@@ -103,7 +106,11 @@ func (s *runSet) play(ctx context.Context, list []*workload) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	crew := s.workers(list, max(len(todo), 1))
+	var files []*scenario.File
+	for _, w := range list {
+		files = append(files, w.File)
+	}
+	crew := runs.Workers(s.env, files, max(len(todo), 1))
 	next := make(chan int)
 	var wg sync.WaitGroup
 	for range crew {
@@ -120,28 +127,13 @@ func (s *runSet) play(ctx context.Context, list []*workload) error {
 	}
 	close(next)
 	wg.Wait()
-	if i, err := firstCause(errs); err != nil {
+	if i, err := runs.FirstCause(errs); err != nil {
 		return simrun.RunError(specs[i].ScenarioFile, err, true)
 	}
 	for i := range specs {
 		s.add(&specs[i], &results[i])
 	}
 	return nil
-}
-
-// firstCause returns the first error that is not caused by another one's cancellation,
-// with its position.
-func firstCause(errs []error) (at int, cause error) {
-	for i, err := range errs {
-		switch {
-		case err == nil:
-		case cmdutil.ExitOf(err) == cmdutil.ExitInterrupted:
-			at, cause = i, err
-		default:
-			return i, err
-		}
-	}
-	return at, cause
 }
 
 // playOne plays the run at a position in the list of all runs.
@@ -175,7 +167,7 @@ func (s *runSet) playOne(ctx context.Context, i int, g *runSpec, workers int) (r
 			r.Bound.Regrets = nil // reports show those of the first run
 		}
 	}
-	return r, s.store.add(g, &r)
+	return r, s.store.Add(storedRun(g, &r))
 }
 
 // show reports the progress of all runs, and of the one that has just advanced.
@@ -222,7 +214,7 @@ func newResult(g *runSpec, run *sim.Run) result {
 		version: run.Result.PolicyVersion, faults: run.Faults, warnings: run.Warnings,
 	}
 	if g.first {
-		r.Decisions = decisions(run.Result)
+		r.Decisions = runs.Decisions(run.Result)
 	}
 	return r
 }
@@ -261,45 +253,4 @@ func (s *runSet) namedRuns() []compare.Run {
 		runs[i].Policy = s.players.DisplayNames[runs[i].Policy]
 	}
 	return runs
-}
-
-// Approximate cost of playing a scenario, measured with the complete google-2011
-// trace.
-const (
-	bytesPerRun      = 32 << 20
-	bytesPerInstance = 8 << 10
-)
-
-// workers returns the number of concurrent runs: one per core, fewer if memory is short.
-func (s *runSet) workers(list []*workload, specs int) int {
-	instances := 0
-	for _, w := range list {
-		instances = max(instances, instancesOf(w.File))
-	}
-	n := min(s.env.Cores, specs)
-	if memory := s.env.Memory(); memory > 0 {
-		n = min(n, int(memory/(bytesPerRun+bytesPerInstance*int64(instances))))
-	}
-	return max(n, 1)
-}
-
-// instancesOf returns the number of instances and nodes of a scenario.
-func instancesOf(f *scenario.File) int {
-	n := len(f.Running)
-	count := func(c *int) {
-		if c == nil {
-			n++
-		} else {
-			n += *c
-		}
-	}
-	for i := range f.Jobs {
-		for _, g := range f.Jobs[i].Groups {
-			count(g.Count)
-		}
-	}
-	for i := range f.Nodes {
-		count(f.Nodes[i].Count)
-	}
-	return n
 }

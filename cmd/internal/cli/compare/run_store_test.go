@@ -12,6 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun/runs"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -139,11 +140,11 @@ func TestCompare_InterruptKeepsRunsWithoutReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &scenario.File{Name: "s"}
-	spec := &runSpec{workload: &workload{ScenarioFile: &simrun.ScenarioFile{File: f}}, f: f}
-	if err := s.add(spec, &result{}); err != nil || len(w.Files) != 1 {
+	spec := &runSpec{workload: &workload{ScenarioFile: &simrun.ScenarioFile{File: f}}, f: f, input: &runs.Input{}}
+	if err := s.Add(storedRun(spec, &result{})); err != nil || len(w.Files) != 1 {
 		t.Errorf("%v, files before the interrupt: %v", err, w.Files)
 	}
-	s.interrupted()
+	s.Interrupted()
 	if _, kept := w.Files["compare.runs"]; !kept {
 		t.Error("no compare.runs")
 	}

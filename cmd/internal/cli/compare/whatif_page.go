@@ -13,7 +13,7 @@ import (
 // report writes the answer as an HTML page: everything that the terminal shows with -o
 // wide, and how to repeat it.
 func (a *Answer) report() error {
-	source := compare.Provenance{Command: shellCommand(a.w.env.Args), Program: a.w.env.Build.Version, Versions: map[string]string{}}
+	source := compare.Provenance{Command: cmdutil.ShellCommand(a.w.env.Args), Program: a.w.env.Build.Version, Versions: map[string]string{}}
 	var names []string
 	for i := range a.Policies {
 		p := &a.Policies[i]

@@ -158,24 +158,28 @@ func functions(list []wasm.Function, wide bool) string {
 }
 
 func settingTable(list []sdk.Setting) *term.Table {
-	t := &term.Table{Columns: []term.Column{{Title: "SETTING"}, {Title: "KIND"}, {Title: "DEFAULT"}, {Title: "ALLOWED"}, {Title: "WHAT"}}}
+	t := &term.Table{Columns: []term.Column{{Title: "SETTING"}, {Title: "KIND"}, {Title: "DEFAULT"}, {Title: "ALLOWED"}, {Title: "TUNE TRIES"}, {Title: "WHAT"}}}
 	for i := range list {
 		s := &list[i]
 		preset := s.Default
 		if s.Required {
 			preset = "required"
 		}
-		t.Row(s.Name, s.Kind.String(), preset, allowed(s), s.Doc)
+		t.Row(s.Name, s.Kind.String(), preset, allowed(s), tried(s), s.Doc)
 	}
 	return t
 }
 
 // allowed describes the valid values of a setting.
-func allowed(s *sdk.Setting) string {
-	l := s.Limits
+func allowed(s *sdk.Setting) string { return values(s, s.OneOf, s.Limits) }
+
+// tried describes the values of a setting that `cede policy tune` tries.
+func tried(s *sdk.Setting) string { return values(s, s.Choices, s.Range) }
+
+func values(s *sdk.Setting, list []string, l *sdk.Limits) string {
 	switch {
-	case len(s.OneOf) > 0:
-		return strings.Join(s.OneOf, ", ")
+	case len(list) > 0:
+		return strings.Join(list, ", ")
 	case l == nil:
 		return ""
 	}

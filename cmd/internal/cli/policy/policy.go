@@ -1,9 +1,14 @@
 package policy
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policy/debug"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policy/tune"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
 )
 
 // NewCommand returns `cede policy` with its subcommands.
@@ -26,9 +31,17 @@ as a separate process, or be linked into cede.`,
 	cmdutil.MakeGroup(cmd)
 	cmd.AddCommand(
 		newPolicyInitCmd(env), newPolicyBuildCmd(env), newPolicyTestCmd(env), newPolicyBenchCmd(env),
-		newPolicyInspectCmd(env), newPolicySignCmd(env), newPolicyVerifyCmd(env),
+		newPolicyInspectCmd(env), tune.NewCommand(env, buildFolder(env)), debug.NewCommand(env), newPolicySignCmd(env), newPolicyVerifyCmd(env),
 		newPolicyLoadCmd(env), newPolicyListCmd(env), newPolicyStatusCmd(env), newPolicyShadowCmd(env), newPolicyFetchCmd(env),
 		newPolicyActivateCmd(env), newPolicyTrialCmd(env), newPolicyRollbackCmd(env), newPolicyUnloadCmd(env),
 	)
 	return cmd
+}
+
+// buildFolder returns a function that builds the policy in a folder as cede policy build does.
+func buildFolder(env *cmdutil.Env) func(context.Context, string) error {
+	return func(ctx context.Context, dir string) error {
+		_, err := buildPolicy(ctx, env, dir, "", policies.NewBuilder())
+		return err
+	}
 }

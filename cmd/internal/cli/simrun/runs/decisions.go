@@ -1,4 +1,4 @@
-package compare
+package runs
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/compare"
 )
 
-// decisions returns the placements and the assignments of a run with their evictions.
-func decisions(r *sim.Result) []compare.Decision {
+// Decisions returns the placements and the assignments of a run with their evictions.
+func Decisions(r *sim.Result) []compare.Decision {
 	costs := costs(r.Evicted)
 	list := make([]compare.Decision, len(r.Placements))
 	for i := range r.Placements {

@@ -1,16 +1,17 @@
-package compare
+package runs_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
-	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun/runs"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
 // The number of workers is limited to one per core, and by the available memory.
-func TestRunSet_WorkersAreLimitedByCoresAndMemory(t *testing.T) {
+func TestWorkers_AreLimitedByCoresAndMemory(t *testing.T) {
+	t.Parallel()
 	contested, err := scenario.Decode("test", strings.NewReader(clitest.Contested))
 	if err != nil {
 		t.Fatal(err)
@@ -18,7 +19,7 @@ func TestRunSet_WorkersAreLimitedByCoresAndMemory(t *testing.T) {
 	for _, tc := range []struct {
 		cores  int
 		memory int64
-		specs  int
+		runs   int
 		want   int
 	}{
 		{8, 0, 4, 4},
@@ -29,8 +30,7 @@ func TestRunSet_WorkersAreLimitedByCoresAndMemory(t *testing.T) {
 	} {
 		w := clitest.New(nil)
 		w.Cores, w.Memory = tc.cores, func() int64 { return tc.memory }
-		s := newRunSet(&comparison{env: w.Env}, nil)
-		if got := s.workers([]*workload{{ScenarioFile: &simrun.ScenarioFile{File: contested}}}, tc.specs); got != tc.want {
+		if got := runs.Workers(w.Env, []*scenario.File{contested}, tc.runs); got != tc.want {
 			t.Errorf("%+v: %d workers", tc, got)
 		}
 	}

@@ -1,0 +1,250 @@
+package tune_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/policy"
+)
+
+// spec is a small description: two bands on two nodes.
+const spec = `
+name: small
+description: two bands on two nodes
+seed: 1
+horizon: 20m
+until: 30m
+nodes:
+  - {id: n, count: 2, capacity: {cpu: 4000, memory: 8Gi}}
+bands:
+  - {name: batch, priority: 20, load: 0.9}
+  - {name: prod, priority: 70, load: 0.7}
+classes:
+  - name: render
+    band: batch
+    arrival: {process: poisson}
+    resources: {cpu: {choice: [500, 1000, 2000]}, memory: 256Mi}
+    duration: {uniform: [1m, 6m]}
+  - name: web
+    band: prod
+    arrival: {process: poisson}
+    resources: {cpu: {choice: [500, 1000, 2000]}, memory: 256Mi}
+    duration: {uniform: [1m, 3m]}
+`
+
+// interruptingFiles cancels a context at the first write of finished runs.
+type interruptingFiles struct {
+	cmdutil.OS
+	cancel func()
+}
+
+func (f interruptingFiles) Write(name string, write func(io.Writer) error) error {
+	if strings.HasSuffix(name, ".runs") {
+		f.cancel()
+	}
+	return f.OS.Write(name, write)
+}
+
+// run runs cede policy with arguments in the working folder.
+func run(ctx context.Context, files cmdutil.Files, args ...string) (*clitest.Env, cmdutil.Exit) {
+	w := clitest.New(nil, append([]string{"policy"}, args...)...)
+	w.Env.Files = files
+	exit := cmdutil.Run(ctx, w.Env, func(env *cmdutil.Env) *cobra.Command {
+		root := &cobra.Command{Use: "cede", SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(policy.NewCommand(env))
+		root.SetArgs(env.Args)
+		return root
+	})
+	return w, exit
+}
+
+func folder(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("spec.yaml", []byte(spec), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// content returns all files of a folder by their relative names.
+func content(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, dir)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+var arguments = []string{
+	"tune", "protect?minRuntime=1m", "--on", "spec.yaml", "--objective", "goodput up, victims <= default", "--draws", "5", "--held-out", "7", "--plays", "90", "-w", "out/calm", "-o", "json",
+}
+
+// A search writes a folder that is tested and compared as any policy. The same command
+// writes the same bytes, also if it is interrupted and resumed.
+func TestTune_ResumesToTheSameBytes(t *testing.T) {
+	folder(t)
+	w, exit := run(t.Context(), cmdutil.OS{}, arguments...)
+	if exit != cmdutil.ExitOK {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	complete, printed := content(t, "out/calm"), w.Out.String()
+	var v struct {
+		Policy, Claim, Against string
+		Plays, Cases           int
+		Terms                  []struct{ Pairs int }
+	}
+	if err := json.Unmarshal(w.Out.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(v.Policy, "protect") || v.Claim == "" || v.Plays > 90 || len(v.Terms) != 2 || v.Terms[0].Pairs != 7 {
+		t.Errorf("result %+v", v)
+	}
+	if v.Cases == 0 || complete["/cases/decision-1.txt"] == "" {
+		t.Error("there are no golden cases")
+	}
+	for _, want := range []string{v.Claim, "Candidates", "Rounds", "All metrics on the 7 held-out workloads"} {
+		if !strings.Contains(complete["/report.html"], want) {
+			t.Errorf("the report lacks %q", want)
+		}
+	}
+	if w, exit := run(t.Context(), cmdutil.OS{}, "test", "out/calm", "--runs", "20"); exit != cmdutil.ExitOK {
+		t.Errorf("cede policy test: exit %d:\n%s%s", exit, &w.Out, &w.Err)
+	}
+
+	if err := os.RemoveAll("out"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w, exit = run(ctx, interruptingFiles{cancel: cancel}, arguments...)
+	if exit != cmdutil.ExitInterrupted || !strings.Contains(w.Err.String(), "kept in out/calm.runs") {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	w, exit = run(t.Context(), cmdutil.OS{}, append(slices.Clip(arguments), "--resume")...)
+	if exit != cmdutil.ExitOK {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	if w.Out.String() != printed {
+		t.Errorf("resumed:\n%s\nwant:\n%s", &w.Out, printed)
+	}
+	for name, text := range content(t, "out/calm") {
+		if complete[name] != text {
+			t.Errorf("%s of a resumed search differs", name)
+		}
+	}
+	if _, err := os.Stat("out/calm.runs"); err == nil {
+		t.Error("a complete search left out/calm.runs")
+	}
+}
+
+func TestTune_ResumeRefusesOtherInput(t *testing.T) {
+	folder(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if w, exit := run(ctx, interruptingFiles{cancel: cancel}, arguments...); exit != cmdutil.ExitInterrupted {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	if err := os.WriteFile("spec.yaml", []byte(strings.Replace(spec, "load: 0.9", "load: 0.8", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	w, exit := run(t.Context(), cmdutil.OS{}, append(slices.Clip(arguments), "--resume")...)
+	if exit != cmdutil.ExitUsage || !strings.Contains(w.Err.String(), "cannot resume out/calm.runs: scenario small is not the one that was played") {
+		t.Errorf("exit %d:\n%s", exit, &w.Err)
+	}
+}
+
+// Rules that are found are a manifest that cede policy build and test accept.
+func TestTune_SearchesRules(t *testing.T) {
+	folder(t)
+	w, exit := run(t.Context(), cmdutil.OS{}, "tune", "default", "--on", "spec.yaml", "--space", "rules", "--objective", "goodput up",
+		"--draws", "5", "--held-out", "7", "--plays", "70", "-w", "found")
+	if exit != cmdutil.ExitOK {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	if manifest := content(t, "found")["/policy.yaml"]; !strings.Contains(manifest, "rules:") && !strings.Contains(manifest, "use:") {
+		t.Error(manifest)
+	}
+	for _, args := range [][]string{{"build", "found"}, {"test", "found", "--runs", "20"}} {
+		if w, exit := run(t.Context(), cmdutil.OS{}, args...); exit != cmdutil.ExitOK {
+			t.Errorf("cede policy %s: exit %d:\n%s%s", args[0], exit, &w.Out, &w.Err)
+		}
+	}
+}
+
+func TestTune_ListsEveryProblem(t *testing.T) {
+	const o = "goodput up"
+	for name, tc := range map[string]struct {
+		args  []string
+		wants []string
+	}{
+		"no workload":     {[]string{"protect", "--objective", o, "-w", "x"}, []string{"--on is required"}},
+		"no objective":    {[]string{"protect", "--on", "spec.yaml", "-w", "x"}, []string{"--objective is required"}},
+		"no folder":       {[]string{"protect", "--on", "spec.yaml", "--objective", o}, []string{"-w is required"}},
+		"objective":       {[]string{"protect", "--on", "spec.yaml", "--objective", "speed up, victims", "-w", "x"}, []string{"--objective has 2 problems", "unknown metric speed", `invalid term "victims"`}},
+		"space":           {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "x", "--space", "all"}, []string{`invalid --space "all"`}},
+		"full folder":     {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "full"}, []string{"folder full is not empty"}},
+		"name":            {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "Big"}, []string{`invalid value "Big"`}},
+		"config":          {[]string{"protect", "--config", "c.yaml", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"--config cannot be combined"}},
+		"no settings":     {[]string{"default", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"default declares no values to search", "the policy has no settings"}},
+		"no values":       {[]string{"kubernetes", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"kubernetes declares no values to search", "minCandidateNodesPercentage"}},
+		"inline":          {[]string{"rules: order: victim.age", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"rules has no settings to search"}},
+		"ranges":          {[]string{"protect", "--range", "speed=1..2", "--range", "pause=5m..1m", "--range", "override=a,b", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"the search of protect has 3 problems", "--range speed: unknown setting", "--range pause: 5m is not lower than 1m", "--range override: override: invalid value \"a\""}},
+		"plays":           {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "x", "--plays", "20", "--draws", "2", "--held-out", "3"}, []string{"the search has 3 problems", "20 plays are too few", "2 workloads are too few", "3 held-out workloads are too few"}},
+		"metric":          {[]string{"protect", "--on", "spec.yaml", "--objective", "queueDelay down", "-w", "x", "--plays", "90", "--draws", "5", "--held-out", "7"}, []string{"metric queueDelay is absent: use one of queueDelay.20.max"}},
+		"unknown policy":  {[]string{"protekt", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"protekt"}},
+		"unknown bound":   {[]string{"protect", "--on", "spec.yaml", "--objective", "goodput up, victims <= protekt", "-w", "x"}, []string{"protekt"}},
+		"no description":  {[]string{"protect", "--on", "none.yaml", "--objective", o, "-w", "x"}, []string{`no file or preset "none.yaml"`}},
+		"nothing to load": {[]string{"protect", "--resume", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"cannot resume"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder(t)
+			if err := os.MkdirAll("full/x", 0o777); err != nil {
+				t.Fatal(err)
+			}
+			w, exit := run(t.Context(), cmdutil.OS{}, append([]string{"tune"}, tc.args...)...)
+			for _, want := range tc.wants {
+				if exit == cmdutil.ExitOK || !strings.Contains(w.Err.String(), want) {
+					t.Errorf("exit %d, %q is missing in\n%s", exit, want, &w.Err)
+				}
+			}
+			if _, err := os.Stat("x"); err == nil {
+				t.Error("the folder was created")
+			}
+		})
+	}
+}
+
+// 300 plays of the preset contended, with the report and the folder. The target is five
+// minutes on two cores.
+func BenchmarkTune_300PlaysOfContended(b *testing.B) {
+	b.Chdir(b.TempDir())
+	for b.Loop() {
+		w, exit := run(b.Context(), cmdutil.OS{}, "tune", "protect", "--on", "contended", "--objective", "goodput up, victims <= default", "--plays", "300", "-w", "tuned")
+		if exit != cmdutil.ExitOK {
+			b.Fatalf("exit %d:\n%s", exit, &w.Err)
+		}
+		if err := os.RemoveAll("tuned"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package runs
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/sim/bound"
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
+)
+
+// version is the version of the file. Another version is refused.
+const version = 2
+
+// every is the minimum interval between two writes of the file.
+const every = 5 * time.Second
+
+// A Store keeps finished runs in a file, so that an interrupted command continues where it
+// stopped. It is safe for concurrent use.
+type Store struct {
+	env  *cmdutil.Env
+	file string // empty: runs are not stored
+	// eager writes the file as runs finish. Otherwise it is written only after an
+	// interrupt or an error, so that short commands leave no file behind.
+	eager bool
+
+	mu      sync.Mutex
+	runs    []Run
+	loaded  map[Name]*Run
+	unsaved bool
+	next    time.Time // of the next write
+}
+
+// A Name identifies a run within one command.
+type Name struct {
+	Scenario string `json:"scenario"`
+	Workload uint64 `json:"workload"` // seed of the scenario, by which draws differ
+	Policy   string `json:"policy"`   // as written
+	Seed     uint64 `json:"seed"`
+}
+
+// An Input holds the digests of everything on which a run depends. Runs of equal input have equal results.
+type Input struct {
+	Scenario string `json:"scenarioDigest"` // of the scenario without its seed
+	Policy   string `json:"policyVersion"`  // digest of the module and its configuration
+	Settings string `json:"settings"`       // of the command line, and the tie-breaks
+	Program  string `json:"program"`
+}
+
+// A Run is a line of the file: a finished run without the figures that the command computes.
+type Run struct {
+	Version int `json:"version"` // of the file
+	Name
+	Input
+	Metrics   *metrics.Metrics   `json:"metrics"`
+	Series    *metrics.Series    `json:"series"`
+	Decisions []compare.Decision `json:"decisions,omitempty"`
+	Bound     *bound.Report      `json:"bound,omitempty"`
+	Shown     string             `json:"shownVersion"` // version of the policy in reports
+	Faults    []string           `json:"faults,omitempty"`
+	Warnings  []string           `json:"warnings,omitempty"`
+}
+
+// NewStore returns an empty store of a file. An empty name stores nothing.
+func NewStore(env *cmdutil.Env, file string, eager bool) *Store {
+	return &Store{env: env, file: file, eager: eager && file != "", loaded: map[Name]*Run{}}
+}
+
+// Load reads the runs of an interrupted command.
+func (s *Store) Load() error {
+	r, err := s.env.Open(s.file)
+	if err != nil {
+		return cmdutil.Usagef("remove --resume to start from the beginning", "cannot resume: %v", err)
+	}
+	defer func() { _ = r.Close() }() // read-only
+	return s.read(r)
+}
+
+func (s *Store) read(r io.Reader) error {
+	dec := json.NewDecoder(bufio.NewReader(r))
+	for {
+		run := &Run{}
+		err := dec.Decode(run)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return s.refuse("it is not a file of finished runs: " + err.Error())
+		case run.Version != version:
+			return s.refuse(fmt.Sprintf("it has version %d, expected %d", run.Version, version))
+		}
+		s.runs = append(s.runs, *run)
+		s.loaded[run.Name] = run
+	}
+}
+
+func (s *Store) refuse(reason string) error {
+	return cmdutil.Usagef("repeat the interrupted command with --resume, or remove --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
+}
+
+// Check returns an error if a stored run is not one that the command plays, or has another
+// input. wanted returns the input of a run, or nil.
+func (s *Store) Check(wanted func(Name) *Input) error {
+	for i := range s.runs {
+		run := &s.runs[i]
+		input := wanted(run.Name)
+		if input == nil {
+			return s.refuse(fmt.Sprintf("this command does not play its run of %s under %s with seed %d", run.Name.Scenario, run.Name.Policy, run.Seed))
+		}
+		if changed := run.changed(input); changed != "" {
+			return s.refuse(changed)
+		}
+	}
+	return nil
+}
+
+// changed describes how the input of a stored run differs, or returns "".
+func (r *Run) changed(now *Input) string {
+	switch {
+	case r.Input.Scenario != now.Scenario:
+		return fmt.Sprintf("scenario %s is not the one that was played", r.Name.Scenario)
+	case r.Input.Policy != now.Policy:
+		return fmt.Sprintf("policy %s is not the one that was played: %s instead of %s", r.Name.Policy, now.Policy, r.Input.Policy)
+	case r.Program != now.Program:
+		return fmt.Sprintf("its runs are of cede %s, not of %s", r.Program, now.Program)
+	case r.Settings != now.Settings:
+		return fmt.Sprintf("%s was played with %s, not with %s", r.Name.Scenario, r.Settings, now.Settings)
+	}
+	return ""
+}
+
+// Find returns the stored result of a run, or nil. It returns an error if the run has another
+// input now.
+func (s *Store) Find(name Name, input *Input) (*Run, error) {
+	run := s.loaded[name]
+	if run == nil {
+		return nil, nil //nolint:nilnil // most runs are not stored
+	}
+	if changed := run.changed(input); changed != "" {
+		return nil, s.refuse(changed)
+	}
+	return run, nil
+}
+
+// Add stores a finished run.
+func (s *Store) Add(run Run) error {
+	run.Version = version
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs = append(s.runs, run)
+	s.unsaved = true
+	if now := s.env.Clock.Now(); s.eager && !now.Before(s.next) {
+		s.next = now.Add(every)
+		return s.save()
+	}
+	return nil
+}
+
+// save writes all finished runs. The caller must hold mu.
+func (s *Store) save() error {
+	s.unsaved = false
+	return s.env.Write(s.file, func(w io.Writer) error {
+		b := bufio.NewWriter(w)
+		enc := json.NewEncoder(b)
+		for i := range s.runs {
+			if err := enc.Encode(&s.runs[i]); err != nil {
+				return err
+			}
+		}
+		return b.Flush()
+	})
+}
+
+// Interrupted saves the finished runs and reports where they are.
+func (s *Store) Interrupted() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == "" {
+		return
+	}
+	if s.unsaved {
+		s.env.Report(s.save())
+	}
+	if len(s.runs) > 0 {
+		s.env.Warn(fmt.Sprintf("%s kept in %s; to continue, repeat the command with --resume", cmdutil.Count(len(s.runs), "finished run is", "finished runs are"), s.file))
+	}
+}
+
+// Remove removes the file after the command is complete. A file of other runs, which this
+// command did not read or write, remains.
+func (s *Store) Remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next.IsZero() && len(s.loaded) == 0 {
+		return nil
+	}
+	return s.env.Files.Remove(s.file)
+}
