@@ -17,6 +17,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun/runs"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/comparisons"
@@ -71,12 +72,12 @@ func playInput(in *comparisons.Input, progress func(comparisons.Progress)) (*com
 		c.policies = append(c.policies, p.Name)
 	}
 	c.players = simrun.FixedPolicies(env, c.policies, resolver.resolve)
-	runs := newRunSet(c, &runStore{env: env})
-	runs.observe = func(share float64, text string) { progress(comparisons.Progress{Share: share, Text: text}) }
-	if err := runs.play(context.Background(), []*workload{{ScenarioFile: f, draw: 1}}); err != nil {
+	set := newRunSet(c, runs.NewStore(env, "", false))
+	set.observe = func(share float64, text string) { progress(comparisons.Progress{Share: share, Text: text}) }
+	if err := set.play(context.Background(), []*workload{{ScenarioFile: f, draw: 1}}); err != nil {
 		return nil, err
 	}
-	return c.asReport(runs, commandOf(in))
+	return c.asReport(set, commandOf(in))
 }
 
 // asReport returns the report of complete runs.
@@ -111,7 +112,7 @@ func commandOf(in *comparisons.Input) string {
 	if in.Description || in.Preset != "" {
 		args = append(args, "--draws", "1")
 	}
-	return shellCommand(args)
+	return cmdutil.ShellCommand(args)
 }
 
 // readInput returns the scenario of an input, within its limits.
