@@ -119,8 +119,9 @@ func TestAgents_StartsPreemptorAfterVictimExits(t *testing.T) {
 	term, last, started := readUnixNano(t, at("term")), readUnixNano(t, at("beat")), readUnixNano(t, at("start"))
 	t.Logf("the victim ran for %v after SIGTERM; the preemptor started %v later", last.Sub(term), started.Sub(last))
 	// The shell runs its trap only after the current sleep, and the last beat precedes
-	// the kill, so the measured time is shorter than the timeout.
-	if lived := last.Sub(term); lived < timeout-500*time.Millisecond {
+	// the kill, so the measured time is shorter than the timeout: by much if the shell
+	// waits for a processor. A victim that is not spared has no beat after its trap.
+	if lived := last.Sub(term); lived < timeout/3 {
 		t.Errorf("victim was killed after %v, before its kill timeout of %v", lived, timeout)
 	}
 	if started.Before(last) {

@@ -118,17 +118,16 @@ func TestAudit_TrustsForwardedAddressesOfServersOnly(t *testing.T) {
 		t.Errorf("forwarded: %+v", r)
 	}
 	signed := seen.Get(headerOrigin)
-	for name, origin := range map[string]string{
-		"a signature of another request": signed,
-		"another address":                "198.51.100.9" + strings.TrimPrefix(signed, "127.0.0.1"),
-		"no signature":                   "198.51.100.9",
+	for _, tt := range []struct{ name, verb, origin string }{
+		{"a signature of another request", "resume", signed},
+		{"another address", "pause", "198.51.100.9" + strings.TrimPrefix(signed, "127.0.0.1")},
+		{"no signature", "resume", "198.51.100.9"},
 	} {
-		verb := map[bool]string{true: "resume", false: "pause"}[newest().Detail == "broker-paused: false -> true"]
-		if resp, text := leads.send("PUT", "/v1/operator/broker/"+verb, "", headerForwarded, "s2", headerOrigin, origin, headerRequestID, seen.Get(headerRequestID)); resp.StatusCode != http.StatusOK {
+		if resp, text := leads.send("PUT", "/v1/operator/broker/"+tt.verb, "", headerForwarded, "s2", headerOrigin, tt.origin, headerRequestID, seen.Get(headerRequestID)); resp.StatusCode != http.StatusOK {
 			t.Fatal(resp.StatusCode, text)
 		}
 		if r := newest(); r.Address != "127.0.0.1" || r.Via != "" {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: %+v", tt.name, r)
 		}
 	}
 }

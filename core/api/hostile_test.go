@@ -52,7 +52,7 @@ func hostileBodies() map[string]string {
 // A hostile body on any route returns an error of the API with a message, and never
 // an internal error.
 func TestBodies_HostileRejectedWithMessage(t *testing.T) {
-	w := start(t)
+	w, _ := startComparisons(t)
 	for _, r := range table() {
 		if r.request == nil {
 			continue

@@ -65,8 +65,8 @@ func plain(t *testing.T, text []byte) any {
 var schemaLine = regexp.MustCompile(`^# yaml-language-server: \$schema=(.*)\n`)
 
 // withoutSchema lists YAML files of the examples that are not read as one of the kinds:
-// descriptions of generated scenarios, files of Prometheus and bindings.
-var withoutSchema = regexp.MustCompile(`(^|/)((\w+-)?spec\.yaml|prometheus/\w+\.yaml|member/bindings/\w+\.yaml)$`)
+// descriptions of generated scenarios, files of Prometheus, recordings of others and bindings.
+var withoutSchema = regexp.MustCompile(`(^|/)((\w+-)?spec\.yaml|prometheus/\w+\.yaml|traces/\w+/\w+\.yaml|member/bindings/\w+\.yaml)$`)
 
 func TestExamples_MatchTheirSchemas(t *testing.T) {
 	compiled := map[string]*validator.Schema{}
