@@ -55,8 +55,15 @@ func (l Limits) WithDefaults() Limits {
 		field *int
 		value int
 	}{
-		{&l.Input, 8 << 20}, {&l.Modules, 16 << 20}, {&l.Policies, 6}, {&l.Seeds, 20}, {&l.Nodes, 20_000}, {&l.Instances, 200_000},
-		{&l.Output, 32 << 20}, {&l.Kept, 10}, {&l.KeptBytes, 64 << 20},
+		{&l.Input, 8 << 20},
+		{&l.Modules, 16 << 20},
+		{&l.Policies, 6},
+		{&l.Seeds, 20},
+		{&l.Nodes, 20_000},
+		{&l.Instances, 200_000},
+		{&l.Output, 32 << 20},
+		{&l.Kept, 10},
+		{&l.KeptBytes, 64 << 20},
 	} {
 		if *f.field <= 0 {
 			*f.field = f.value

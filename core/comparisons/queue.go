@@ -188,8 +188,7 @@ func (q *Queue) end(e *entry, report *Report, err *Error, cancelled bool) {
 // forget removes the oldest ended comparisons beyond the limits. The caller must hold mu.
 func (q *Queue) forget() {
 	kept, bytes := 0, 0
-	for i := len(q.entries) - 1; i >= 0; i-- {
-		e := q.entries[i]
+	for i, e := range slices.Backward(q.entries) {
 		if e.Ended == 0 {
 			continue
 		}

@@ -155,7 +155,7 @@ func missing(snap *state.Snapshot, e *model.Evaluation) (n int) {
 		return n
 	}
 	for _, g := range job.Groups {
-		n += int(g.Count)
+		n += g.Count
 	}
 	for _, a := range snap.AppendJobAllocs(nil, job.Key()) {
 		if a.Live() || job.Type.Finite() && a.Client == model.ClientComplete && a.Desired == model.DesiredRun {

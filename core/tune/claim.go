@@ -176,7 +176,7 @@ func dominates(a, b []float64) bool {
 func (r *race) holdOut(ctx context.Context, result *Result) error {
 	var plays []Play
 	for _, name := range result.Compared {
-		for w := range r.Search.HeldOut {
+		for w := range r.HeldOut {
 			plays = append(plays, Play{Policy: name, Workload: w, HeldOut: true})
 		}
 	}

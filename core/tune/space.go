@@ -3,8 +3,6 @@ package tune
 import (
 	"math/rand/v2"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // A Space is a product of axes. A point selects one value of each.
@@ -23,16 +21,6 @@ type Axis struct {
 
 // A Point holds the position of a value for each axis.
 type Point []int
-
-// key identifies a point.
-func (p Point) key() string {
-	var b strings.Builder
-	for _, i := range p {
-		b.WriteString(strconv.Itoa(i))
-		b.WriteByte(' ')
-	}
-	return b.String()
-}
 
 // size returns the number of points, or limit if there are at least as many.
 func (s *Space) size(limit int) int {

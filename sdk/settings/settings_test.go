@@ -121,9 +121,11 @@ func TestDecode_RejectsInvalidSettings(t *testing.T) {
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, want := range []string{`invalid setting name "Big"`, `"a" is declared twice`, `unknown kind "colour"`, `"c": default: invalid value "x"`, "max requires min",
+	for _, want := range []string{
+		`invalid setting name "Big"`, `"a" is declared twice`, `unknown kind "colour"`, `"c": default: invalid value "x"`, "max requires min",
 		`"e": range must be two numbers`, `"f": range: a setting of kind text has none`, `"g": range: the second number`, `"h": range: exceeds the limits`,
-		`"i": range and choices exclude each other`, `"i": choices: "1" is declared twice`, `"i": choices: invalid value "x"`} {
+		`"i": range and choices exclude each other`, `"i": choices: "1" is declared twice`, `"i": choices: invalid value "x"`,
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

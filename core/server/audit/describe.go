@@ -282,7 +282,9 @@ func classFields(c *model.PriorityClass) []field {
 		return nil
 	}
 	return []field{
-		{"value", fmt.Sprint(c.Value)}, {"global default", fmt.Sprint(c.GlobalDefault)}, {"never preempts", fmt.Sprint(c.NeverPreempts)},
+		{"value", fmt.Sprint(c.Value)},
+		{"global default", fmt.Sprint(c.GlobalDefault)},
+		{"never preempts", fmt.Sprint(c.NeverPreempts)},
 		{"description", fmt.Sprintf("%q", c.Description)},
 	}
 }

@@ -47,9 +47,13 @@ func TestCompare_ReportsErrorsOfPairs(t *testing.T) {
 	}
 	replayed := NewLives()
 	for _, ev := range []timeline.Event{
-		{At: 10e9, Kind: timeline.Started, Alloc: "a.g[0]"}, {At: 110e9, Kind: timeline.Finished, Alloc: "a.g[0]"},
-		{At: 10e9, Kind: timeline.Started, Alloc: "a.g[1]"}, {At: 110e9, Kind: timeline.Finished, Alloc: "a.g[1]"},
-		{At: 10e9, Kind: timeline.Started, Alloc: "a.g[2]"}, {At: 50e9, Kind: timeline.Evicted, Alloc: "a.g[2]"}, {At: 55e9, Kind: timeline.Gone, Alloc: "a.g[2]"},
+		{At: 10e9, Kind: timeline.Started, Alloc: "a.g[0]"},
+		{At: 110e9, Kind: timeline.Finished, Alloc: "a.g[0]"},
+		{At: 10e9, Kind: timeline.Started, Alloc: "a.g[1]"},
+		{At: 110e9, Kind: timeline.Finished, Alloc: "a.g[1]"},
+		{At: 10e9, Kind: timeline.Started, Alloc: "a.g[2]"},
+		{At: 50e9, Kind: timeline.Evicted, Alloc: "a.g[2]"},
+		{At: 55e9, Kind: timeline.Gone, Alloc: "a.g[2]"},
 		{At: 60e9, Kind: timeline.Started, Alloc: "a.g[2]#1"},
 	} {
 		replayed.Observe(ev)

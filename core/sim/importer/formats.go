@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// The types of package build that callers of an importer use.
+// Options, Source and the others are the types of package build that callers use.
 type (
 	Options    = build.Options
 	Source     = build.Source
@@ -17,7 +17,7 @@ type (
 	Unread     = build.Unread
 	NeverRan   = build.NeverRan
 	FileError  = build.FileError
-	FileErrors = build.FileErrors
+	FileErrors = build.FileErrors //nolint:errname // several errors
 )
 
 // Values of Options.NeverRan.

@@ -174,7 +174,7 @@ func decodeInput(in *comparisons.Input) (*scenario.File, *scenario.Lines, error)
 // scenario expands to.
 func sizeOf(f *scenario.File) (nodes, instances int) {
 	const most = 1 << 40 // sums do not overflow
-	add := func(sum *int, n *int) {
+	add := func(sum, n *int) {
 		k := 1
 		if n != nil {
 			k = *n

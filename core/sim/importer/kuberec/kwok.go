@@ -135,9 +135,9 @@ func (r *recording) change(p *resourcePatch) error {
 	switch p.Method {
 	case "create":
 		return r.apply(at, withIdentity(p.Template, o))
-	case "patch":
+	case "patch": //nolint:usestdlibvars // a method of KWOK
 		return r.patch(at, o, p.Template)
-	case "delete":
+	case "delete": //nolint:usestdlibvars // a method of KWOK
 		r.remove(at, o)
 		return nil
 	}

@@ -96,7 +96,7 @@ func (r *recording) applyNode(o *object, text []byte) error {
 	}
 	var n kube.Node
 	if err := json.Unmarshal(text, &n); err != nil {
-		return fmt.Errorf("Node %s: %w", o.Metadata.Name, err)
+		return fmt.Errorf("node %s: %w", o.Metadata.Name, err)
 	}
 	r.nodes[o.Metadata.Name] = true
 	r.dump.Nodes = append(r.dump.Nodes, &n)
@@ -108,7 +108,7 @@ func (r *recording) applyPod(at time.Duration, o *object, text []byte) error {
 	if l == nil || o.Metadata.UID != "" && l.pod.Metadata.UID != "" && o.Metadata.UID != l.pod.Metadata.UID {
 		var p kube.Pod
 		if err := json.Unmarshal(text, &p); err != nil {
-			return fmt.Errorf("Pod %s: %w", o.Metadata.Name, err)
+			return fmt.Errorf("pod %s: %w", o.Metadata.Name, err)
 		}
 		l = &life{pod: &p, created: at, bound: -1, ended: -1, deleted: -1}
 		r.lives, r.live[o.key()] = append(r.lives, l), l
@@ -134,7 +134,7 @@ type podChange struct {
 func (r *recording) changePod(l *life, at time.Duration, text []byte) error {
 	var c podChange
 	if err := json.Unmarshal(text, &c); err != nil {
-		return fmt.Errorf("Pod %s: %w", l.pod.Metadata.Name, err)
+		return fmt.Errorf("pod %s: %w", l.pod.Metadata.Name, err)
 	}
 	if c.Spec.NodeName != "" && l.bound < 0 {
 		l.bound = at

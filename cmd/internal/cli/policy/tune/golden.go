@@ -102,7 +102,7 @@ func (p *player) writeGolden(ctx context.Context, dir, from, before string) (int
 			same = append(same, text)
 		}
 	}
-	list := append(differ, same...)
+	list := slices.Concat(differ, same)
 	list = list[:min(len(list), maxGolden)]
 	folder := filepath.Join(dir, "cases")
 	if err := p.env.Files.MakeDir(folder); err != nil {
