@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Options, Source and the others are the types of package build that callers use.
+// Options and the other types are those of package build that callers use.
 type (
 	Options    = build.Options
 	Source     = build.Source
