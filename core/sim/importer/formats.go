@@ -7,18 +7,32 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Options and the other types are those of package build that callers use.
-type (
-	Options    = build.Options
-	Source     = build.Source
-	Progress   = build.Progress
-	Report     = build.Report
-	Note       = build.Note
-	Unread     = build.Unread
-	NeverRan   = build.NeverRan
-	FileError  = build.FileError
-	FileErrors = build.FileErrors //nolint:errname // several errors
-)
+// Options configures an import.
+type Options = build.Options
+
+// A Source holds the files to import.
+type Source = build.Source
+
+// Progress reports the progress of an import.
+type Progress = build.Progress
+
+// A Report lists what an import read and changed.
+type Report = build.Report
+
+// A Note is a change that an import made, with its count.
+type Note = build.Note
+
+// Unread counts what an import did not read.
+type Unread = build.Unread
+
+// NeverRan selects what happens to jobs that never ran.
+type NeverRan = build.NeverRan
+
+// A FileError is an error at a place of a file.
+type FileError = build.FileError
+
+// FileErrors lists the errors of files.
+type FileErrors = build.FileErrors //nolint:errname // several errors
 
 // Values of Options.NeverRan.
 const (
