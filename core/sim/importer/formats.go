@@ -22,7 +22,7 @@ type Report = build.Report
 // A Note is a change that an import made, with its count.
 type Note = build.Note
 
-// Unread counts what an import did not read.
+// An Unread is an object of a dump that could not be read.
 type Unread = build.Unread
 
 // NeverRan selects what happens to jobs that never ran.
