@@ -27,7 +27,8 @@ RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/mem
 	core/server/membership core/state core/storage core/storage/raftlog core/worker gossip plugins/internal/guestlog \
 	plugins/process plugins/registry plugins/wasm)
 
-TEST_TIMEOUT ?= 8m
+# It ends a package that hangs; a busy machine with empty caches needs several minutes.
+TEST_TIMEOUT ?= 20m
 # Tests of whole processes mostly wait for them, so that more packages, and more tests of
 # a package, run at a time than there are processors.
 TEST_PACKAGES ?= 3
