@@ -192,7 +192,7 @@ func (c *consultant) verify(pod *corev1.Pod, node string, victims []*corev1.Pod,
 		if v.Spec.NodeName == node {
 			continue
 		}
-		// As in DefaultPreemption, plugins that count pods of other nodes are told of them.
+		// As in DefaultPreemption, plugins that count pods of other nodes are notified.
 		other, err := nodes.Get(v.Spec.NodeName)
 		if err != nil {
 			return err

@@ -215,7 +215,7 @@ type courseOf struct {
 	course *trial.Course
 }
 
-// of returns the course of a measure, or nil if there is no such measure. It is shared and
+// of returns the course of a measure, or nil if the measure is unknown. It is shared and
 // read-only.
 func (s *courses) of(t *model.PolicyTrial, measure string) *trial.Course {
 	s.mu.Lock()
