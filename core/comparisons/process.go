@@ -123,7 +123,7 @@ func failure(err error, l Limits, diagnosis string) *Error {
 			return &Error{Message: fmt.Sprintf("the comparison takes more than %v of processor time", l.CPU), Hint: smaller}
 		case byKernel:
 			return &Error{Message: "the comparison requires more memory than the machine has", Hint: smaller}
-		case strings.Contains(diagnosis, "out of memory") || strings.Contains(diagnosis, "cannot allocate memory"):
+		case confine.OutOfMemory(diagnosis):
 			return &Error{Message: fmt.Sprintf("the comparison requires more than %d MiB of memory", l.Memory>>20), Hint: smaller}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cede-scheduler/cede/core/confine"
 	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 )
 
@@ -48,7 +49,7 @@ func (s *output) handlePlain(line string) {
 // startsPanic reports whether a line starts a panic or fatal error of the Go runtime. Pages
 // of stack traces follow it.
 func startsPanic(line string) bool {
-	return slices.ContainsFunc([]string{"panic: ", "fatal error: ", "fatal: ", "runtime: ", "runtime/cgo: "},
+	return slices.ContainsFunc([]string{"panic: ", "fatal error: ", "fatal: ", "runtime: ", "runtime/cgo: ", confine.RuntimeCrash},
 		func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 

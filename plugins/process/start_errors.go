@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/confine"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/internal/guestlog"
 	"github.com/cede-scheduler/cede/sdk/serve/policypb"
@@ -97,15 +97,11 @@ func isHandshake(line string) bool {
 	return err == nil
 }
 
-// outOfMemoryMarkers are printed by runtimes when the kernel refuses memory: Go, cgo, C++
-// and Rust.
-var outOfMemoryMarkers = []string{"out of memory", "cannot allocate memory", "pthread_create failed", "bad_alloc", "memory allocation of"}
-
 // exitFault returns the fault of a process that ended itself.
 func (p *process) exitFault(when string) *policy.Error {
 	why, _ := p.runner.exitStatus()
 	words := p.runner.output.summary()
-	if slices.ContainsFunc(outOfMemoryMarkers, func(s string) bool { return strings.Contains(words, s) }) {
+	if confine.OutOfMemory(words) {
 		return fault(policy.FaultLimit, hintMemory, "process died %s: %v: %s", when, why, words)
 	}
 	hint := ""

@@ -185,8 +185,7 @@ func (c *Compiler) failure(ctx context.Context, err error, diagnosis string) err
 			return fmt.Errorf("%w: it takes more than %v of processor time", ErrBudget, c.budget.CPU)
 		case byKernel:
 			return fmt.Errorf("%w: it requires more memory than the machine has", ErrBudget)
-		}
-		if strings.Contains(diagnosis, "out of memory") || strings.Contains(diagnosis, "cannot allocate memory") {
+		case confine.OutOfMemory(diagnosis):
 			return fmt.Errorf("%w: it requires more than %d MiB of memory", ErrBudget, c.budget.Memory>>20)
 		}
 	}
