@@ -25,7 +25,10 @@ const testTimeout = 2 * time.Minute
 // eventually polls a condition until it holds and fails the test after testTimeout.
 func eventually(t testing.TB, condition string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(testTimeout); !holds(); time.Sleep(5 * time.Millisecond) {
+	const shortest, longest = time.Millisecond, 50 * time.Millisecond
+	pause := shortest
+	for end := time.Now().Add(testTimeout); !holds(); time.Sleep(pause) {
+		pause = min(2*pause, longest)
 		if time.Now().After(end) {
 			t.Fatalf("timed out after %v waiting until %s", testTimeout, condition)
 		}

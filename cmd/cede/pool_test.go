@@ -308,6 +308,7 @@ func (p *processPool) startLoad(writers int) *poolLoad {
 			for i := 0; ctx.Err() == nil; i++ {
 				id := fmt.Sprintf("job-%d-%d", w, i)
 				if _, err := p.c.Jobs().Register(ctx, simJob(id), nil); err != nil {
+					time.Sleep(10 * time.Millisecond)
 					continue // not acknowledged, so nothing to record
 				}
 				l.mu.Lock()

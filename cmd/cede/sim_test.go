@@ -121,19 +121,20 @@ func TestExamples_MeetExpectations(t *testing.T) {
 		t.Fatal("found no examples")
 	}
 	for _, file := range files {
-		t.Run(strings.TrimPrefix(file, examples+"/"), func(t *testing.T) {
+		if decode(t, file).Expect == nil {
+			t.Errorf("%s has no expectations", file)
+		}
+	}
+	play := append([]string{"sim", "run", "-o", "name"}, files...)
+	if stdout, stderr, code := runCommand(t, newCommand(t, nil, play...)); code != 0 || strings.Count(stdout, "\n") != len(files) {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	for _, policy := range builtin.Names() {
+		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
-			f := decode(t, file)
-			if f.Expect == nil {
-				t.Error("scenario has no expectations")
-			}
-			if _, stderr, code := runCommand(t, newCommand(t, nil, "sim", "run", file)); code != 0 {
-				t.Errorf("exit %d\n%s", code, stderr)
-			}
-			for _, policy := range builtin.Names() {
-				if _, stderr, code := runCommand(t, newCommand(t, nil, "sim", "run", file, "-p", policy)); code != 0 && code != 1 {
-					t.Errorf("under %s: exit %d\n%s", policy, code, stderr)
-				}
+			stdout, stderr, code := runCommand(t, newCommand(t, nil, append(play, "-p", policy)...))
+			if code != 0 && code != 1 || strings.Count(stdout, "\n") != len(files) {
+				t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 			}
 		})
 	}
