@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // TestLoad_BoundsHostileFiles checks that files made to exhaust the stack, memory or
 // time are rejected quickly.
 func TestLoad_BoundsHostileFiles(t *testing.T) {
 	t.Parallel()
-	many := 300_000
+	many := soak.Count(50_000, 300_000)
 	job := func(text string) string { return "job \"x\" {\n group \"g\" {\n  count = " + text + "\n }\n}\n" }
 	doubling := `variable "s" { default = "` + strings.Repeat("x", 100_000) + "\" }\n" + job(`"`+strings.Repeat("${var.s}", 4000)+`"`)
 	chain := "x0"

@@ -154,8 +154,11 @@ func TestRead_RejectsMalformedInput(t *testing.T) {
 	if soak.Full() {
 		starts = append(starts, "{", `{"items":[{`, "a: ", "[", "kind: Pod\nx: |\n", strings.Repeat("[", 1000), strings.Repeat("- ", 1000))
 	}
-	for _, start := range starts {
-		for _, text := range []string{"a", "[", "{\"a\":", "\n", "- a: &a [b]\n", "x\n", "\"", `{"kind":"Pod"},`, "---\n", "a: b\n", "é"} {
+	for i, start := range starts {
+		for j, text := range []string{"a", "[", "{\"a\":", "\n", "- a: &a [b]\n", "x\n", "\"", `{"kind":"Pod"},`, "---\n", "a: b\n", "é"} {
+			if !soak.Full() && j%len(starts) != i { // each text once
+				continue
+			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			r := &endless{text, size}
