@@ -391,9 +391,10 @@ func encodeKey(key ed25519.PublicKey) (*client.DecisionKey, error) {
 
 func evalDecisions(a *API, c *call) (any, error) {
 	q := eventsink.DecisionQuery{EvalID: c.r.PathValue("id"), Limit: maxDecisions}
-	eval, err := evalKind.find(a.cfg.Server.Snapshot(), c, q.EvalID)
+	snap := a.cfg.Server.Snapshot()
+	eval, err := evalKind.find(snap, c, q.EvalID)
 	if err == nil {
-		q.EvalID, q.From, q.Blocked = eval.ID, eval.CreateIndex, eval.Blocked
+		q.OfEval(snap, eval)
 	}
 	return decisionsOf(a, c, q, err)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/server/eventsink"
 )
 
@@ -63,7 +64,13 @@ func TestServer_ObservesDecisionsWithoutEvicting(t *testing.T) {
 			return list
 		}
 		d := decisions(eventsink.DecisionQuery{EvalID: blocked.ID})[0]
-		decisions(eventsink.DecisionQuery{EvalID: before.ID, Blocked: before.Blocked})
+		ofEval := func(e *model.Evaluation) {
+			t.Helper()
+			var q eventsink.DecisionQuery
+			q.OfEval(w.snap(), e)
+			decisions(q)
+		}
+		ofEval(before)
 		decisions(eventsink.DecisionQuery{AllocID: d.Victims[0].AllocID})
 		isVerdict := func(c events.Candidate) bool { return c.Verdict == "would be evicted" }
 		if !d.Observed || d.AllocID != "" || len(d.Victims) != 2 || d.Why == nil || !slices.ContainsFunc(d.Why.Candidates, isVerdict) {
@@ -83,6 +90,19 @@ func TestServer_ObservesDecisionsWithoutEvicting(t *testing.T) {
 		if now := w.snap().Eval(blocked.ID); now.Status != model.EvalBlocked {
 			t.Fatalf("the evaluation is %s", now.Status)
 		}
+		// Registered again, the job gets another blocked evaluation with the same decision.
+		w.registerJob(coretest.Job("high").Priority(80).Ask(800, 800, 0).Change(func(j *model.Job) { j.Meta = map[string]string{"release": "2"} }))
+		w.waitIdle()
+		var again *model.Evaluation
+		for _, e := range w.snap().PendingEvals(key) {
+			again = e
+		}
+		if again == nil || again.ID == blocked.ID || len(again.Observed) != 1 || again.Observed[0].PlannedOn != blocked.Observed[0].PlannedOn {
+			t.Fatalf("blocked evaluation %+v", again)
+		}
+		decisions(eventsink.DecisionQuery{JobID: key.ID})
+		ofEval(again)
+		ofEval(w.snap().Eval(again.Previous))
 		w.checkStatesEqual()
 
 		on := coretest.AllPreempt()
@@ -100,6 +120,43 @@ func TestServer_ObservesDecisionsWithoutEvicting(t *testing.T) {
 		if !slices.Equal(evicted, observedVictims(newest)) {
 			t.Errorf("evicted %v, observed %v", evicted, observedVictims(newest))
 		}
+	})
+}
+
+// A job that is removed while its decisions are observed leaves no evaluation and no further
+// decision. The decision that was recorded remains, and nothing was evicted.
+func TestServer_RemovesJobWhileObserving(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		config := coretest.AllPreempt()
+		config.Preemption[model.JobService], config.Observe[model.JobService] = false, true
+		w.mustCall(func(s *Server) error {
+			_, err := s.SetConfig(w.ctx, config, nil)
+			return err
+		})
+		w.addNodes(1)
+		w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(400, 400, 0))
+		w.waitIdle()
+		w.registerJob(coretest.Job("high").Priority(80).Ask(800, 800, 0))
+		w.waitIdle()
+		key := model.JobKey{Namespace: model.DefaultNamespace, ID: "high"}
+		w.mustCall(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, key, endpoint.StopOptions{Purge: true})
+			return err
+		})
+		w.waitIdle()
+		w.mustCall(func(s *Server) error { // a change that would unblock the evaluation
+			_, err := s.StopJob(w.ctx, model.JobKey{Namespace: model.DefaultNamespace, ID: "low"}, endpoint.StopOptions{})
+			return err
+		})
+		w.waitIdle()
+		if pending := w.snap().PendingEvals(key); len(pending) > 0 {
+			t.Errorf("evaluation %+v remains", pending[0])
+		}
+		list, err := w.members[0].server.Decisions(w.ctx, eventsink.DecisionQuery{JobID: key.ID})
+		if err != nil || len(list) != 1 || !list[0].Observed {
+			t.Errorf("%d decisions: %v", len(list), err)
+		}
+		w.expectLiveCount("high", 0)
 	})
 }
 

@@ -252,6 +252,7 @@ func (w *Worker) resultEvals(eval *model.Evaluation, snap *state.Snapshot, out *
 		blocked := w.followUp(eval, model.TriggerUnblocked)
 		done.Blocked = blocked.ID
 		blocked.Failed, blocked.Queued = out.Failed, out.Queued
+		blocked.Observed = observedBefore(snap, eval.JobKey(), out)
 		w.block(blocked, snap, out)
 		list = append(list, blocked)
 	}
@@ -261,6 +262,21 @@ func (w *Worker) resultEvals(eval *model.Evaluation, snap *state.Snapshot, out *
 		list = append(list, next)
 	}
 	return list
+}
+
+// observedBefore returns the observations of the blocked evaluation that a new one of the job
+// replaces, so that decisions which are made again are not recorded again; nil if there are
+// none, or if nothing is observed now.
+func observedBefore(snap *state.Snapshot, key model.JobKey, out *scheduler.Outcome) []*model.Observation {
+	if len(out.Observed) == 0 {
+		return nil
+	}
+	for _, e := range snap.PendingEvals(key) {
+		if e.Status == model.EvalBlocked && len(e.Observed) > 0 {
+			return e.Observed
+		}
+	}
+	return nil
 }
 
 // hasRecheck reports whether another evaluation of the job waits for the same time.

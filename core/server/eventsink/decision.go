@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/storage/history"
 )
 
@@ -30,17 +31,40 @@ type DecisionQuery struct {
 	JobID     string // of the job that was placed; "": any
 	EvalID    string // "": any
 	Blocked   string // with EvalID: also those of the blocked evaluation that it created
-	AllocID   string // of the placement or of a victim; "": any
+	// Observed, with EvalID and JobID: also decisions that were observed for the job on the
+	// state with this index, for an evaluation that one of these replaced; 0: none.
+	Observed uint64
+	AllocID  string // of the placement or of a victim; "": any
 	// Concerns is a job or a binding that was placed or was a victim; zero: any.
 	Concerns model.JobKey
 }
 
 // matches reports whether the query selects a decision.
 func (q *DecisionQuery) matches(d *Decision) bool {
-	return d.Index >= q.From && (q.Before == 0 || d.Index < q.Before) && (q.EvalID == "" || d.EvalID == q.EvalID || d.EvalID == q.Blocked) &&
+	return d.Index >= q.From && (q.Before == 0 || d.Index < q.Before) && (q.EvalID == "" || q.matchesEval(d)) &&
 		(q.AllocID == "" || d.AllocID == q.AllocID || slices.ContainsFunc(d.Victims, func(v events.Victim) bool { return v.AllocID == q.AllocID })) &&
 		(q.Namespace == "" || d.Namespace == q.Namespace) &&
 		(q.JobID == "" || d.JobID == q.JobID) && (q.Concerns == model.JobKey{} || d.concerns(q.Concerns))
+}
+
+// matchesEval reports whether a decision is one of the evaluation of the query.
+func (q *DecisionQuery) matchesEval(d *Decision) bool {
+	return d.EvalID == q.EvalID || d.EvalID == q.Blocked || q.Observed != 0 && d.Observed && d.PlannedOn == q.Observed
+}
+
+// OfEval selects the decisions of an evaluation in a state, and those of the blocked
+// evaluation that it created.
+func (q *DecisionQuery) OfEval(snap *state.Snapshot, e *model.Evaluation) {
+	q.EvalID, q.Blocked, q.Namespace, q.JobID, q.From = e.ID, e.Blocked, e.Namespace, e.JobID, e.CreateIndex
+	if len(e.Observed) == 0 && e.Blocked != "" {
+		if blocked := snap.Eval(e.Blocked); blocked != nil {
+			e = blocked
+		}
+	}
+	if len(e.Observed) > 0 {
+		q.Observed = e.Observed[0].PlannedOn
+		q.From = min(q.From, q.Observed)
+	}
 }
 
 // concerns reports whether a job or a binding was placed or was a victim.

@@ -125,18 +125,17 @@ func (m *Manager) endTrials(ctx context.Context, states []*model.PolicyState) (n
 		return m.untilNextTrial(states) // this server may lead by then
 	}
 	for _, s := range states {
-		now := m.cfg.Clock.Now().UnixNano()
-		change := m.trials.next(ctx, m.cfg.Store.Snapshot().PolicyTrial(s.Name), now)
-		if change == nil && s.Until != 0 && s.Until <= now {
-			m.cfg.Logger.InfoContext(ctx, "policy trial ended", "policy", s.Name, "version", s.Active)
-			change = &replication.ChangePolicy{Op: replication.OpRollback, Until: s.Until}
-		}
-		if change == nil {
-			continue
-		}
-		change.Name, change.Actor = s.Name, model.TrialActor
-		if _, err := m.change(ctx, change); err != nil {
-			m.cfg.Logger.WarnContext(ctx, "failed to end policy trial or block", "policy", s.Name, "err", err)
+		for block := true; block; { // the end of a block may end the trial
+			change := m.trials.next(ctx, s, m.cfg.Store.Snapshot().PolicyTrial(s.Name), m.cfg.Clock.Now().UnixNano())
+			if change == nil {
+				break
+			}
+			change.Name, change.Actor = s.Name, model.TrialActor
+			_, err := m.change(ctx, change)
+			if err != nil {
+				m.cfg.Logger.WarnContext(ctx, "failed to end policy trial or block", "policy", s.Name, "err", err)
+			}
+			block = err == nil && change.Op == replication.OpBlock
 		}
 	}
 	return m.untilNextTrial(m.cfg.Store.Snapshot().PolicyStates())
@@ -150,8 +149,9 @@ func (m *Manager) untilNextTrial(states []*model.PolicyState) (next time.Duratio
 		if s.Until == 0 {
 			continue
 		}
-		left := time.Duration(s.Until - now)
-		if t := m.cfg.Store.Snapshot().PolicyTrial(s.Name); t.Running() {
+		t := m.cfg.Store.Snapshot().PolicyTrial(s.Name)
+		left := time.Duration(expiry(t, s.Until) - now)
+		if t.Running() {
 			left = min(left, time.Duration(t.BlockEnd()-now))
 		}
 		if left <= 0 {

@@ -121,17 +121,34 @@ func (x *trials) plan(r *TrialRequest, now int64) (*model.TrialPlan, error) {
 	}, nil
 }
 
-// next returns the change that ends a trial if a condition holds, or its block if the time
-// is over; nil if neither is due at a time in Unix nanoseconds.
-func (x *trials) next(ctx context.Context, t *model.PolicyTrial, now int64) *replication.ChangePolicy {
-	if !t.Running() {
+// next returns the change that ends the trial of a policy, if a condition holds or its time
+// is over, or the block of the trial t; nil if none is due at a time in Unix nanoseconds. t may
+// have ended.
+func (x *trials) next(ctx context.Context, s *model.PolicyState, t *model.PolicyTrial, now int64) *replication.ChangePolicy {
+	if t.Running() {
+		if change := x.verdict(ctx, t); change != nil {
+			return change
+		}
+		if t.BlockEnd() <= now && len(t.Blocks) < model.MaxTrialBlocks {
+			return &replication.ChangePolicy{Op: replication.OpBlock, Until: t.BlockEnd()}
+		}
+	}
+	if s.Until == 0 || expiry(t, s.Until) > now {
 		return nil
 	}
-	change := x.verdict(ctx, t)
-	if change == nil && t.BlockEnd() <= now && len(t.Blocks) < model.MaxTrialBlocks {
-		change = &replication.ChangePolicy{Op: replication.OpBlock, Until: t.BlockEnd()}
+	x.logger.InfoContext(ctx, "policy trial ended", "policy", s.Name, "version", s.Active)
+	return &replication.ChangePolicy{Op: replication.OpRollback, Until: s.Until}
+}
+
+// expiry returns the time at which a trial that is limited to until ends without a verdict.
+// Each block starts with its entry, so that N blocks last some milliseconds longer than N
+// times their length: the trial ends with its current block if less than half of the
+// block is left.
+func expiry(t *model.PolicyTrial, until int64) int64 {
+	if t.Running() && t.BlockEnd() > until && t.BlockEnd()-until < t.Plan.Block/2 {
+		return t.BlockEnd()
 	}
-	return change
+	return until
 }
 
 // verdict returns the change that the conditions of a trial require, or nil if none of
