@@ -6,6 +6,7 @@ import { useLoaded, useStore } from "../store";
 import { Table } from "../table";
 import { Allocs } from "./nodes";
 import { why } from "./queue";
+import { WouldBeEvicted } from "./waiting";
 
 type State = "Running" | "Starting" | "Queued" | "Failed" | "Evicted";
 
@@ -47,6 +48,7 @@ export function JobPage({ namespace, id }: { namespace: string; id: string }): J
   const { cluster } = useStore();
   const job = useLoaded((signal) => get<Job>(path("job", id), { namespace }, signal), ["Job"], [namespace, id]);
   const evals = useLoaded((signal) => get<Evaluation[]>(path("job", id, "evaluations"), { namespace }, signal), ["Evaluation"], [namespace, id]);
+  const blocked = evals.value?.find((e) => e.Status === "blocked");
   const allocs = [...(cluster?.allocs.values() ?? [])].filter((a) => a.group.namespace === namespace && a.group.job === id);
   return (
     <>
@@ -63,6 +65,7 @@ export function JobPage({ namespace, id }: { namespace: string; id: string }): J
           </dl>
         )}
       </Show>
+      {blocked && <WouldBeEvicted by={blocked} />}
       <Allocs name="allocs" caption="Allocations" rows={allocs} resources={cluster?.resources ?? []} />
       <Show of={evals}>
         {(rows) => (

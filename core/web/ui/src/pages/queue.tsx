@@ -4,6 +4,7 @@ import { duration } from "../format";
 import { Figure, JobLink, Show, useTitle } from "../parts";
 import { useLoaded } from "../store";
 import { Table } from "../table";
+import { ExpectedStart } from "./waiting";
 
 export function Queue(): JSX.Element {
   useTitle("Queue");
@@ -37,6 +38,7 @@ export function Queue(): JSX.Element {
               { name: "Namespace", value: (e) => e.Namespace },
               { name: "Instances", value: instances, numeric: true },
               { name: "Waiting for", value: age, cell: (e) => duration(age(e)), numeric: true },
+              { name: "Expected start", value: () => "", cell: (e) => <ExpectedStart of={e} /> },
               { name: "Why", value: why },
             ]}
           />
