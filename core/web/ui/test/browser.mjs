@@ -264,6 +264,19 @@ await story("comparison cancelled", "/ui/compare", async (page) => {
   await page.getByRole("button", { name: "Cancel the comparison" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the comparison" }).click();
   await shows(page, "cancelled");
+  // A module that was loaded on the server plays like a built-in policy. It is loaded here, after the pictures of pages that list policies.
+  const form = new FormData();
+  form.append("request", new Blob([JSON.stringify({ Name: "guest" })], { type: "application/json" }));
+  form.append("module", new Blob([await readFile(new URL("../../../../sdk/abi/testdata/guests/default-c.wasm", import.meta.url))]));
+  const response = await fetch(url + "/v1/policies", { method: "POST", body: form });
+  check(response.ok, `load of the module: status ${response.status}`);
+  await page.goto(url + "/ui/compare");
+  await submitComparison(page, "module.yaml", scenario("module"), [/^default built in/, /^guest@\w+ loaded/]);
+  await page.getByRole("heading", { name: "Comparison of module.yaml" }).waitFor();
+  await shows(page, "complete");
+  const [report] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the figures as JSON" }).click()]);
+  const figures = JSON.parse(await readFile(await report.path(), "utf8")).runs.map((r) => r.metrics.victims);
+  check(figures.length === 2 && figures[0] > 0 && figures[0] === figures[1], "the module, which is the policy default in C, decides differently: " + figures);
 }, {}, { picture: false });
 await story("servers", "/ui/servers", (page) => shows(page, "leader", "May fail"));
 await story("unknown page", "/ui/nowhere", (page) => shows(page, "Unknown page"));
