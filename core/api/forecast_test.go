@@ -23,7 +23,7 @@ func TestJobForecast_StatesPositionOrReason(t *testing.T) {
 		return f
 	}
 	if f := of("first"); f.Position != 1 || f.QueueLength != 2 || f.Waiting != 1 || f.EvalID == "" || f.Since == 0 || f.First != nil ||
-		f.Running != 1 || f.Ending != 0 || !strings.HasPrefix(f.Reason, "the end of none of the 1 running instances can be predicted") {
+		f.Running != 1 || f.Ending != 0 || !strings.HasPrefix(f.Reason, "the ends of the running instances (1) cannot be predicted") {
 		t.Errorf("%+v", f)
 	}
 	if f := of("later"); f.Position != 2 || f.Waiting != 2 {

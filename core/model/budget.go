@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -96,10 +95,15 @@ type Rate struct {
 }
 
 func (r Rate) String() string {
-	if r.Number == 1 {
-		return fmt.Sprintf("1 eviction in %s", r.Window)
+	return Counted(int(r.Number), "eviction", "evictions") + " in " + r.Window.String()
+}
+
+// Counted returns a number with its noun, in the singular if the number is 1.
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d evictions in %s", r.Number, r.Window)
+	return strconv.Itoa(n) + " " + many
 }
 
 // Contains reports whether an event at a time is in the window that ends at now, both in

@@ -108,7 +108,7 @@ func (s moveCheck) limit(key model.JobKey) string {
 		}
 	}
 	if n > int(rate.Number) {
-		return fmt.Sprintf("its job allows %d moves in %s", rate.Number, rate.Window)
+		return fmt.Sprintf("its job allows %s in %s", model.Counted(int(rate.Number), "move", "moves"), rate.Window)
 	}
 	return ""
 }

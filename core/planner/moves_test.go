@@ -116,7 +116,7 @@ func TestVerify_RejectsMoves(t *testing.T) {
 				a.MovedFrom, a.CreateTime = "before", 1
 				txn.AllocWriter().Upsert(&a)
 			})
-		}, "its job allows 1 moves in 1h0m0s"},
+		}, "its job allows 1 move in 1h0m0s"},
 		{"a budget of best effort", func(c *cluster, _ *model.Plan) {
 			c.write(func(txn *state.Txn) {
 				b := strict("small", 1)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/coretest"
@@ -157,6 +158,20 @@ func TestServer_RemovesJobWhileObserving(t *testing.T) {
 			t.Errorf("%d decisions: %v", len(list), err)
 		}
 		w.expectLiveCount("high", 0)
+	})
+}
+
+func TestServer_RefusesToObserveBindings(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		config := coretest.AllPreempt()
+		config.Preemption[model.JobBinding], config.Observe[model.JobBinding] = false, true
+		err := w.call(func(s *Server) error {
+			_, err := s.SetConfig(w.ctx, config, nil)
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "preemption of bindings cannot be observed: it must be on or off") {
+			t.Errorf("error %v", err)
+		}
 	})
 }
 

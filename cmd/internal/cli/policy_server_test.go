@@ -190,7 +190,7 @@ func TestPolicyLoad_SendsModuleManifestAndSignature(t *testing.T) {
 		url, requests := policyServer(t, map[string]any{"POST /v1/policies": version, "GET /v1/policy/thrifty": thriftyStatus(nil)})
 		w := clitest.New(map[string]string{"s.yaml": "halfLife: 10m\n"}, append([]string{"policy", "load"}, c.args...)...)
 		w.Variables["CEDE_ADDR"] = url
-		if code := runEnv(t, w); code != cmdutil.ExitOK || !strings.Contains(w.Out.String(), "thrifty@222222222222 is loaded (wasm) and checked by 1 of 1 servers") {
+		if code := runEnv(t, w); code != cmdutil.ExitOK || !strings.Contains(w.Out.String(), "thrifty@222222222222 is loaded (wasm) and checked by 1 of 1 server") {
 			t.Fatalf("%v: exit %d, %s%s", c.args, code, w.Out.String(), w.Err.String())
 		}
 		got := requests()[0].body

@@ -253,7 +253,7 @@ func JobForecast(key model.JobKey, q *lookahead.Queue) *client.JobForecast {
 	case q.Exhausted == q.Draws:
 		out.Reason = "the queue is too long to be played to its end"
 	case q.Ending == 0 && q.Running > 0:
-		out.Reason = fmt.Sprintf("the end of none of the %d running instances can be predicted: their jobs state no duration, and too few of their runs have ended", q.Running)
+		out.Reason = fmt.Sprintf("the ends of the running instances (%d) cannot be predicted: their jobs state no duration, and too few of their runs have ended", q.Running)
 	default:
 		out.Reason = fmt.Sprintf("it does not start within %s in any of %d plays: `cede eval explain` shows the shortage", lookahead.ForecastHorizon, q.Draws)
 	}

@@ -2,6 +2,7 @@ package eventsink
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
@@ -98,8 +99,10 @@ func (b *eventBuilder) setConfig(c *replication.SetConfig) {
 }
 
 func (b *eventBuilder) collect(c *replication.Collect) {
-	b.operator("GarbageCollected", "", fmt.Sprintf("%d evaluations, %d allocations, %d jobs, %d nodes",
-		len(c.Evals), len(c.Allocs), len(c.Jobs), len(c.Nodes)))
+	b.operator("GarbageCollected", "", strings.Join([]string{
+		model.Counted(len(c.Evals), "evaluation", "evaluations"), model.Counted(len(c.Allocs), "allocation", "allocations"),
+		model.Counted(len(c.Jobs), "job", "jobs"), model.Counted(len(c.Nodes), "node", "nodes"),
+	}, ", "))
 }
 
 func (b *eventBuilder) operator(kind, name, detail string) {

@@ -126,16 +126,12 @@ func decisionReason(d *events.DecisionPayload) string {
 	for _, v := range d.Victims {
 		highest, lost = max(highest, v.Priority), lost+v.LostWork
 	}
-	noun := "allocation"
-	if len(d.Victims) > 1 {
-		noun = "allocations"
-	}
 	verb, end := "evicted", ""
 	if d.Observed {
 		verb, end = "would evict", "; nothing was evicted, because preemption is only observed"
 	}
-	return fmt.Sprintf("no node had enough free capacity for priority %d; %s %d %s of priority %d or less, losing %s%s",
-		d.Priority, verb, len(d.Victims), noun, highest, model.LostWorkText(lost), end)
+	return fmt.Sprintf("no node had enough free capacity for priority %d; %s %s of priority %d or less, losing %s%s",
+		d.Priority, verb, model.Counted(len(d.Victims), "allocation", "allocations"), highest, model.LostWorkText(lost), end)
 }
 
 // addObservation adds a decision that was not carried out. Nothing is added if all of its

@@ -44,7 +44,7 @@ If the job does not start in any play, the reason is printed instead.`,
 func forecastPage(p cmdutil.Page, f *client.JobForecast) {
 	facts := []string{"job", f.JobID, "namespace", f.Namespace}
 	if f.Position > 0 {
-		facts = append(facts, "position", fmt.Sprintf("%d of %d waiting jobs", f.Position, f.QueueLength), "waiting instances", fmt.Sprint(f.Waiting),
+		facts = append(facts, "position", fmt.Sprintf("%d of %s", f.Position, cmdutil.Count(f.QueueLength, "waiting job", "waiting jobs")), "waiting instances", fmt.Sprint(f.Waiting),
 			"waits since", cmdutil.FormatTime(f.Since), "evaluation", p.ID(f.EvalID))
 	}
 	if f.Reason == "" {
@@ -52,7 +52,7 @@ func forecastPage(p cmdutil.Page, f *client.JobForecast) {
 		if f.Waiting > 1 {
 			facts = append(facts, "last instance starts", formatStart(f, f.All))
 		}
-		facts = append(facts, "basis", fmt.Sprintf("%d plays; %d of %d running instances have a predictable end", f.Draws, f.Ending, f.Running))
+		facts = append(facts, "basis", fmt.Sprintf("%s; a predictable end of %d of %s", cmdutil.Count(f.Draws, "play", "plays"), f.Ending, cmdutil.Count(f.Running, "running instance", "running instances")))
 	}
 	p.Properties(facts...)
 	if f.Reason != "" {

@@ -93,7 +93,7 @@ func keyringShown(out *cmdutil.Output, r *client.KeyringResponse) error {
 		p.Table(t)
 	}})
 	if err == nil && failed > 0 {
-		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%d of %d servers failed to apply the change", failed, len(r.Servers)), Hint: "repeat the command until all servers succeed, before the next step"}
+		return &cmdutil.Error{Exit: cmdutil.ExitError, Code: cmdutil.CodeError, Message: fmt.Sprintf("%d of %s failed to apply the change", failed, cmdutil.Count(len(r.Servers), "server", "servers")), Hint: "repeat the command until all servers succeed, before the next step"}
 	}
 	return err
 }

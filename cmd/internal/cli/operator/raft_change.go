@@ -78,7 +78,7 @@ cluster splits in two.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(env.Stdout, "Server %s will start with %d servers in its cluster\n", id, len(servers.Servers))
+		_, err = fmt.Fprintf(env.Stdout, "Server %s will start with %s in its cluster\n", id, cmdutil.Count(len(servers.Servers), "server", "servers"))
 		return err
 	}
 	return cmd

@@ -158,7 +158,7 @@ func loaded(v *client.PolicyVersion, role string) cmdutil.Document {
 				checked++
 			}
 		}
-		p.Printf("%s is loaded (%s) and checked by %d of %d servers\n", name, what, checked, max(1, len(v.Checks)+len(uncheckedBy(v))))
+		p.Printf("%s is loaded (%s) and checked by %d of %s\n", name, what, checked, cmdutil.Count(max(1, len(v.Checks)+len(uncheckedBy(v))), "server", "servers"))
 		switch {
 		case len(v.Awaited) > 0 && checked == len(v.Checks):
 			p.Printf("It cannot be activated until these servers have checked it:\n")
@@ -185,7 +185,7 @@ func refusals(v *client.PolicyVersion) error {
 	if len(e.Lines) == 0 {
 		return nil
 	}
-	e.Message = fmt.Sprintf("%s was refused by %d of %d servers", policyflags.VersionName(v.Name, v.ID), len(e.Lines), len(v.Checks))
+	e.Message = fmt.Sprintf("%s was refused by %d of %s", policyflags.VersionName(v.Name, v.ID), len(e.Lines), cmdutil.Count(len(v.Checks), "server", "servers"))
 	e.Hint = "correct and reload the policy, or unload it: cede policy unload " + policyflags.VersionName(v.Name, v.ID)
 	e.Details = e.Lines
 	return e
