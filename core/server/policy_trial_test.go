@@ -288,7 +288,7 @@ func randomPause(r *rand.Rand, mean time.Duration) func(*harness, int) {
 
 // stopWithin is the number of blocks within which a trial stops a version that evicts 5 % more
 // victims, with a power of 90 %. A block has about ten decisions that evict.
-const stopWithin = 80
+const stopWithin = 120
 
 // regression returns a trial of a version that evicts two small victims instead of a large
 // one in 5 % of its decisions, under a random load.
