@@ -33,7 +33,8 @@ type jobKey struct {
 	namespace, kind, owner     string
 	priority                   int32
 	neverPreempts, terminating bool
-	allOrNone, gang            bool // of a pod group
+	allOrNone, gang            bool   // of a pod group
+	composite                  string // parent of the pod group
 }
 
 // A nodeUsage holds the requests and host ports of the pods on a node.
@@ -263,6 +264,7 @@ func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (key jobKey, class string) {
 	key.kind, key.owner = kindPodGroup, g.Metadata.Name
 	key.allOrNone = g.Spec.DisruptionMode.All != nil
 	key.gang = g.Spec.SchedulingPolicy.Gang != nil
+	key.composite = g.Spec.Parent
 	key.priority, class, neverPreempts = priorityOf(&Pod{Spec: PodSpec{
 		Priority: g.Spec.Priority, PriorityClassName: g.Spec.PriorityClassName, PreemptionPolicy: g.Spec.PreemptionPolicy,
 	}}, w.classes)
@@ -290,15 +292,23 @@ func (w *podTranslator) podGroup(p *Pod) *PodGroup {
 	return g
 }
 
+// MetaComposite is the key of a job's metadata that holds the composite pod group to which
+// its PodGroup belongs, if any.
+const MetaComposite = "composite"
+
 // newJob returns the job of a key, without groups.
 func newJob(p *Pod, s *jobKey, class string) *Job {
-	return &Job{
+	j := &Job{
 		Job: &model.Job{
 			Namespace: s.namespace, Type: jobType(ownerOf(p).kind, p), Priority: s.priority, PriorityClass: class,
 			NeverPreempts: s.neverPreempts, AllOrNone: s.allOrNone, Meta: map[string]string{"kind": s.kind, "name": s.owner},
 		},
 		Terminating: s.terminating, groups: map[string]*model.Group{}, targetNodes: map[*model.Group][]string{},
 	}
+	if s.composite != "" {
+		j.Meta[MetaComposite] = s.composite
+	}
+	return j
 }
 
 // priorityOf resolves the priority of a pod. Class is empty if the pod does not have

@@ -234,7 +234,7 @@ func (s *clusterState) addPod(txn *state.Txn, p *kube.Pod, id string) bool {
 
 // indexSpecial adds a placed pod to special if it belongs there.
 func (s *clusterState) indexSpecial(a *model.Allocation) {
-	if a.StartTime != 0 && !a.Job.AllOrNone {
+	if a.StartTime != 0 && !a.Job.AllOrNone && !isInComposite(a) {
 		return
 	}
 	if s.special[a.NodeID] == nil {
@@ -434,7 +434,7 @@ func (s *clusterState) prepareVictims(txn *state.Txn, priority int32, proposal m
 		}
 		if !acrossNodes {
 			allocs = txn.AppendNodeAllocs(allocs[:0], node)
-			if err := protectWideCohorts(txn, node, priority, allocs, names); err != nil {
+			if err := protectGroups(txn, node, priority, allocs, names); err != nil {
 				return nil, err
 			}
 		}
@@ -461,15 +461,17 @@ func startUnstarted(txn *state.Txn, node string, buffer []*model.Allocation, now
 	return buffer
 }
 
-// protectWideCohorts makes the cohorts that have members on other nodes than this one
-// unevictable: kube-scheduler accepts victims of an extender on the node of the preemptor
-// only, and the eviction of a part would break the group. It adds to names those with a
-// priority below that of the preemptor.
-func protectWideCohorts(txn *state.Txn, node string, priority int32, allocs []*model.Allocation, names map[string]bool) error {
+// isInComposite reports whether a pod belongs to a composite pod group. Composite groups are
+// not read: they may have to be evicted as a whole, and have a priority of their own.
+func isInComposite(a *model.Allocation) bool { return a.Job.Meta[kube.MetaComposite] != "" }
+
+// protectGroups makes pod groups unevictable that are evicted as a whole and have pods on
+// other nodes than this one: kube-scheduler accepts victims of an extender on the node of the
+// preemptor only, and the eviction of a part would break the group. The same applies to the
+// pods of composite groups. It adds to names those with a priority below that of the preemptor.
+func protectGroups(txn *state.Txn, node string, priority int32, allocs []*model.Allocation, names map[string]bool) error {
 	for _, a := range allocs {
-		if !a.InCohort() || a.Job.NonPreemptible || isReservation(a) || !slices.ContainsFunc(txn.AppendJobAllocs(nil, a.Job.Key()), func(o *model.Allocation) bool {
-			return o.NodeID != node && o.InCohort()
-		}) {
+		if a.Job.NonPreemptible || isReservation(a) || !isInComposite(a) && !isInWideCohort(txn, a, node) {
 			continue
 		}
 		if a.Job.Priority < priority {
@@ -490,6 +492,13 @@ func protectWideCohorts(txn *state.Txn, node string, priority int32, allocs []*m
 		txn.AllocWriter().Upsert(&protected)
 	}
 	return nil
+}
+
+// isInWideCohort reports whether a pod is evicted together with pods of other nodes.
+func isInWideCohort(txn *state.Txn, a *model.Allocation, node string) bool {
+	return a.InCohort() && slices.ContainsFunc(txn.AppendJobAllocs(nil, a.Job.Key()), func(o *model.Allocation) bool {
+		return o.NodeID != node && o.InCohort()
+	})
 }
 
 // unixNano returns a time in Unix nanoseconds, or 0 for the zero time.

@@ -194,7 +194,7 @@ type outcome struct {
 	unknownNodes int
 	reasons      []string // of the choice, if decisions are observed
 	groups       int      // pod groups that the response names as a whole
-	excluded     []string // pod groups that are excluded, as they have pods on several nodes
+	excluded     []string // pod groups that are excluded
 }
 
 // Results of a preemption.
@@ -204,7 +204,7 @@ const (
 	resultDiscarded   = "discarded"   // kube-scheduler did not evict them
 	resultUnconfirmed = "unconfirmed" // unknown, because the extender is not fed
 	resultVetoed      = "vetoed"      // the policy allows no eviction
-	resultGroup       = "group"       // the policy would evict a pod group with pods on several nodes
+	resultGroup       = "group"       // the policy would evict a pod group that is excluded
 	resultUnknown     = "unknown"     // the cache lacks required objects
 	resultFault       = "fault"       // the policy failed
 	resultTimeout     = "timeout"     // the deadline expired

@@ -172,24 +172,40 @@ func wideRing() string {
 		memberOf("", "c", "n1", 2000) + memberOf("", "d", "n2", 2000)
 }
 
-// An extender cannot evict a group with pods on several nodes. It counts and names the
-// group, and the proposal of kube-scheduler stands.
+// compositeRing returns a full node on which only the group ring, which belongs to a composite
+// group, has a low priority.
+func compositeRing() string {
+	return twoCPUs("n1") + strings.Replace(podGroup("single", 5), `"spec":{`, `"spec":{"parentCompositePodGroupName":"rings",`, 1) +
+		memberOf("ring", "a", "n1", 5) + memberOf("", "c", "n1", 2000)
+}
+
+// An extender cannot evict a group with pods on several nodes, or a composite group. It
+// counts and names the group, and the proposal of kube-scheduler stands.
 func TestExtender_NamesGroupsThatItCannotEvict(t *testing.T) {
-	w := start(t, kubernetesPolicy, nil)
-	e := w.extender
-	e.Feed(readDump(t, wideRing()), true)
-	proposal := map[string][]string{"n1": {"a", "b"}}
-	if got := namedVictims(t, e, proposal); got != "n1: a b" {
-		t.Errorf("answer %q, want the proposal", got)
-	}
-	if n := w.countOf(resultGroup); n != 1 {
-		t.Errorf("outcome group is counted %v times", n)
-	}
-	if n := w.countOf(groupExcluded); n != 1 {
-		t.Errorf("%v excluded groups are counted", n)
-	}
-	if log := w.log.String(); !strings.Contains(log, "groups_excluded=[default/ring]") {
-		t.Errorf("log %s", log)
+	for name, c := range map[string]struct {
+		objects  string
+		proposal []string
+	}{
+		"several nodes":   {wideRing(), []string{"a", "b"}},
+		"composite group": {compositeRing(), []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := start(t, kubernetesPolicy, nil)
+			e := w.extender
+			e.Feed(readDump(t, c.objects), true)
+			if got, want := namedVictims(t, e, map[string][]string{"n1": c.proposal}), "n1: "+strings.Join(c.proposal, " "); got != want {
+				t.Errorf("answer %q, want the proposal %q", got, want)
+			}
+			if n := w.countOf(resultGroup); n != 1 {
+				t.Errorf("outcome group is counted %v times", n)
+			}
+			if n := w.countOf(groupExcluded); n != 1 {
+				t.Errorf("%v excluded groups are counted", n)
+			}
+			if log := w.log.String(); !strings.Contains(log, "groups_excluded=[default/ring]") {
+				t.Errorf("log %s", log)
+			}
+		})
 	}
 }
 

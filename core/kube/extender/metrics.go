@@ -28,7 +28,7 @@ func newMetrics(r prometheus.Registerer, c *cache) *metrics {
 		}, []string{"outcome"}),
 		podGroups: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cede_kube_pod_group_victims_total",
-			Help: "Pod groups of the disruption mode All that preemption requests concern: named as victims as a whole (named), or excluded because they have pods on several nodes, which kube-scheduler accepts from no extender (excluded).",
+			Help: "Pod groups that preemption requests concern: groups of the disruption mode All named as victims as a whole (named), or groups excluded because an extender cannot evict them: those with pods on several nodes, and composite groups (excluded).",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "cede_kube_preemption_duration_seconds",

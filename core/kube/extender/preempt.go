@@ -22,7 +22,8 @@ type query struct {
 	job   *model.Job
 	group string // of the job
 	since int64  // creation time of the pod
-	// excluded names the pod groups that could be evicted if they had no pods on other nodes.
+	// excluded names the pod groups that could be evicted if they had no pods on other nodes
+	// and belonged to no composite group.
 	excluded []string
 	// leaving holds the proposed victims on each node that earlier answers named. If
 	// the pod fits once they are gone, no further eviction is necessary.
@@ -48,7 +49,7 @@ func (e *Extender) decide(args *kube.ExtenderPreemptionArgs, proposal map[string
 }
 
 // consultAcrossNodes returns the outcome of a request for which the policy names no victims
-// while pod groups with pods on other nodes are excluded: resultGroup if it would evict one.
+// while pod groups are excluded: resultGroup if it would evict one.
 func consultAcrossNodes(e *Extender, args *kube.ExtenderPreemptionArgs, proposal map[string]*kube.MetaVictims, nodes []string, vetoed outcome) outcome {
 	q, _, err := e.preemptionQuery(args, proposal, true)
 	if err != nil {
@@ -56,7 +57,7 @@ func consultAcrossNodes(e *Extender, args *kube.ExtenderPreemptionArgs, proposal
 	}
 	if _, end := e.consult(q, nodes, PreemptOptions{AcrossNodes: true}); end.result == resultAnswered {
 		vetoed.result = resultGroup
-		vetoed.err = fmt.Errorf("the policy would evict a pod group that has pods on several nodes, which kube-scheduler accepts from no extender: one of %s", strings.Join(vetoed.excluded, ", "))
+		vetoed.err = fmt.Errorf("the policy would evict a pod group that has pods on several nodes or belongs to a composite group, which an extender cannot evict as a whole: one of %s", strings.Join(vetoed.excluded, ", "))
 	}
 	return vetoed
 }
