@@ -125,7 +125,9 @@ func (s *scope) end() {
 	}
 }
 
-// build builds a program of cede: a package of the module in a folder of the repository.
+// build builds a program of cede: a package of the module in a folder of the repository. The
+// flags and the environment are those of Binaries.Build, so that packages of Kubernetes are
+// compiled once for kube-scheduler with and without the plugin.
 func build(t *testing.T, module, pkg string) string {
 	t.Helper()
 	p := &programsUnderTest
@@ -139,7 +141,6 @@ func build(t *testing.T, module, pkg string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, pkg)
 	cmd.Dir = filepath.Join(repository, module)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}
