@@ -141,8 +141,9 @@ endef
 manifests: ## render the Helm chart and the kustomize base, and compare them
 	cd deploy/render && $(GO) test -timeout $(TEST_TIMEOUT) ./...
 
-# Modules of their own, whose dependencies are none of cede. The flags are those by which
-# make test-kubernetes builds Kubernetes, so that kube-scheduler is compiled once.
+# Modules of their own, whose dependencies are none of cede. The stories build
+# plugins/kubernetes with the same flags, so that it is compiled once. The stock programs are
+# compiled with other versions of their dependencies.
 NESTED := plugins/kubernetes core/kube/controlplane deploy/render
 PLAIN   = $(GO) $(1) -trimpath
 

@@ -126,8 +126,8 @@ func (s *scope) end() {
 }
 
 // build builds a program of cede: a package of the module in a folder of the repository. The
-// flags and the environment are those of Binaries.Build, so that packages of Kubernetes are
-// compiled once for kube-scheduler with and without the plugin.
+// flags and the environment are those of make test-plugin, so that kube-scheduler with the
+// plugin is compiled once.
 func build(t *testing.T, module, pkg string) string {
 	t.Helper()
 	p := &programsUnderTest

@@ -71,7 +71,7 @@ func (k *Case) differs(r caseResult) string {
 			return "kube-scheduler charges candidates that it puts back to their budgets"
 		}
 	}
-	if rule := k.groupRule(r.proposals != ""); rule != "" {
+	if rule := k.groupRule(r); rule != "" {
 		return rule
 	}
 	if len(k.Preemptors[0].Spec.ResourceClaims) > 0 {
@@ -105,9 +105,20 @@ func (k *Case) cost(evicted string) (list []int32) {
 	return list
 }
 
+// nodesOf returns the nodes of evicted pods, which a choice lists by name or by UID.
+func (k *Case) nodesOf(choice string) []string {
+	evicted, nodes := strings.Fields(choice), map[string]bool{}
+	for _, p := range k.Pods {
+		if slices.Contains(evicted, p.Name) || slices.Contains(evicted, string(p.UID)) {
+			nodes[p.Spec.NodeName] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(nodes))
+}
+
 // groupRule returns the rule on pod groups that applies to the case, or "". An extender has a
-// rule of its own.
-func (k *Case) groupRule(isExtender bool) string {
+// rule of its own, for which there are proposals.
+func (k *Case) groupRule(r caseResult) string {
 	nodes, equal, differ := map[string]map[string]bool{}, false, false
 	for _, g := range k.Groups {
 		nodes[g.Name] = map[string]bool{}
@@ -120,14 +131,14 @@ func (k *Case) groupRule(isExtender bool) string {
 				equal = true
 			}
 		}
-		if isExtender && g.Spec.DisruptionMode.All != nil && len(nodes[g.Name]) > 1 {
+		if r.proposals != "" && g.Spec.DisruptionMode.All != nil && len(nodes[g.Name]) > 1 {
 			return "an extender evicts no group that has pods on several nodes"
 		}
 	}
 	if k.hasGroupUnderBudget() {
 		return "kube-scheduler charges a group to budgets as a whole"
 	}
-	if differ {
+	if differ && !slices.Equal(k.nodesOf(r.stock), k.nodesOf(r.extender)) {
 		return "kube-scheduler compares nodes by the priorities of pods, even if their group has another"
 	}
 	if equal {
