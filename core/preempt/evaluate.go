@@ -6,9 +6,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
-	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // evaluate evaluates the node at slot afresh: it lays out its options for the next call,
@@ -189,28 +187,6 @@ func (w *worker) addOption(e *columns.Entry, n int) {
 	s.reach[e.Slot] = max(s.reach[e.Slot], w.candidates.rows[n-1].Priority)
 	w.batch.Rows = append(w.batch.Rows, w.candidates.rows[:n]...)
 	w.batch.Add(&s.inputs, e, w.deficit, w.candidates.mustLeave[:n])
-}
-
-// bound returns a lower bound of the options on the node at slot, if amounts and budgets
-// alone decide there. Otherwise its slot is -1. If least is not nil, it fills in the least
-// victims instead of the key.
-func (w *worker) bound(slot int32, least *prune.LeastVictims) (b prune.Bound) {
-	b.Slot = -1
-	n, ok := w.s.boundable(slot)
-	if !ok {
-		return b
-	}
-	if least != nil {
-		if w.estimator.ListLeast(&n, w.s.traits.optionColumns.Has(sdk.AnnotationColumns), least) {
-			b.Slot = slot
-		}
-		return b
-	}
-	cost, exact, ok := w.estimator.Estimate(&n)
-	if !ok {
-		return b
-	}
-	return prune.Bound{Slot: slot, Exact: exact, Key: cost.Key()}
 }
 
 // boundable returns the node at slot; ok is false if more than amounts and budgets decides

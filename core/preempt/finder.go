@@ -118,6 +118,7 @@ type work struct {
 	slots  []int32
 	bounds []prune.Bound        // by position in slots; results of boundBlocks
 	least  []prune.LeastVictims // likewise, in place of keys; nil: none are requested
+	score  bool                 // workers call the chooser about least, which yields the keys
 }
 
 // eachWorker makes every worker run its share of some work, every step-th block

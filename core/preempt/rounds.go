@@ -56,22 +56,119 @@ func (f *Finder) searchInRounds() {
 }
 
 // boundAll computes a bound of each distinct node, into r.bounds at the position of its slot in
-// the plan. Workers share the nodes; the call of the
-// chooser about all of them, if there is one, follows on the caller's goroutine, so that its
-// input does not depend on the number of workers.
+// the plan. Workers share the nodes, and call the chooser about the least victims of each of
+// their blocks, so that its input does not depend on the number of workers. If it reads tables
+// that one goroutine must compute, one call about all nodes follows.
 func (r *rounds) boundAll(f *Finder) {
+	s := &f.search
 	all := work{slots: f.plan.distinct}
 	r.bounds = scratch.Sized(r.bounds, len(all.slots))
 	all.bounds = r.bounds
-	byTier := f.search.traits.bounding() == boundByTier
+	byTier := s.traits.bounding() == boundByTier
 	if byTier {
 		r.least = scratch.Sized(r.least, len(all.slots))
 		all.least = r.least
+		all.score = !readsSharedTables(s.traits.optionColumns)
+	}
+	if all.score {
+		s.inputs.SharedFor(s.traits.optionColumns, nil) // computes the totals before workers read them
+		if f.err = startScorers(s, f.active()); f.err != nil {
+			return
+		}
 	}
 	f.eachWorker(all, (*worker).boundBlocks)
-	if byTier {
-		f.err = f.table.scoreLeast(&f.search, &f.chooser, r.bounds, r.least)
+	switch {
+	case all.score:
+		f.collect()
+	case byTier:
+		f.err = f.table.scoreLeast(s, &f.chooser, r.bounds, r.least)
 	}
+}
+
+// A bounder computes bounds of nodes for a worker, which alone uses it.
+//
+// Calling the chooser once about all nodes would leave the other workers idle meanwhile: under
+// a policy that reads each victim, the call takes as long as listing the victims. So each
+// worker calls it about one block at a time. The bounds are the same, because a policy with
+// Info.Monotone derives the tiers of an option from that option alone.
+type bounder struct {
+	estimator prune.Estimator
+	table     optionTable
+	// chooser is set if it scores bounds and is another policy than the worker's victims.
+	chooser hook
+}
+
+// startScorers makes workers able to call the chooser. It returns an error if an instance
+// cannot be acquired; the workers release those that were.
+func startScorers(s *search, workers []*worker) (err error) {
+	if s.traits.chooser == s.traits.victims {
+		return nil
+	}
+	for _, w := range workers {
+		if w.bounder.chooser, err = acquireHook(s.traits.chooser, s.req.OnCall); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scorer returns the instance of the chooser that scores bounds. The worker's instance for
+// victims serves if it is of the same policy, as it is not in use while bounds are computed.
+func (b *bounder) scorer(w *worker) *hook {
+	if w.s.traits.chooser == w.s.traits.victims {
+		return &w.victims
+	}
+	return &b.chooser
+}
+
+// boundBlocks computes the bounds of every step-th block of nodes, beginning with first.
+func (w *worker) boundBlocks(all work, first, step int) {
+	slots, b := all.slots, &w.bounder
+	b.estimator.Start(&w.s.scope, w.s.traits.estimatorMode())
+	for block := first; block*blockNodes < len(slots) && w.failure.err == nil; block += step {
+		w.failure.block = block
+		from, to := block*blockNodes, min((block+1)*blockNodes, len(slots))
+		for i := from; i < to; i++ {
+			if all.least == nil {
+				all.bounds[i] = b.bound(w.s, slots[i])
+			} else {
+				all.bounds[i] = b.list(w.s, slots[i], &all.least[i])
+			}
+		}
+		if all.score {
+			w.fail(b.table.scoreLeast(w.s, b.scorer(w), all.bounds[from:to], all.least[from:to]))
+		}
+	}
+}
+
+// bound returns a lower bound of the options on the node at slot, if amounts and budgets
+// alone decide there. Otherwise its slot is -1.
+func (b *bounder) bound(s *search, slot int32) prune.Bound {
+	n, ok := s.boundable(slot)
+	if !ok {
+		return prune.Bound{Slot: -1}
+	}
+	cost, exact, ok := b.estimator.Estimate(&n)
+	if !ok {
+		return prune.Bound{Slot: -1}
+	}
+	return prune.Bound{Slot: slot, Exact: exact, Key: cost.Key()}
+}
+
+// list fills in the least victims on the node at slot instead, and returns a bound without
+// its key.
+func (b *bounder) list(s *search, slot int32, least *prune.LeastVictims) prune.Bound {
+	n, ok := s.boundable(slot)
+	if !ok || !b.estimator.ListLeast(&n, s.traits.optionColumns, least) {
+		return prune.Bound{Slot: -1}
+	}
+	return prune.Bound{Slot: slot}
+}
+
+// readsSharedTables reports whether a policy reads tables that only one goroutine may compute:
+// they name budgets and namespaces. Totals are cached before workers run.
+func readsSharedTables(read sdk.Columns) bool {
+	return read&(sdk.SharedTables|sdk.BudgetColumns)&^sdk.TotalsColumn != 0
 }
 
 // continueRounds evaluates further nodes until no other one can have a better option than
@@ -246,20 +343,27 @@ func (t *optionTable) fillLeastVictims(s *search, least []prune.LeastVictims) {
 	}
 	scratch.Columns(&v.Use, s.inputs.Dimensions.Len())
 	scratch.Columns(&v.Devices, 0)
-	for d := range v.Use {
-		use := scratch.Sized(v.Use[d], rows)[:0]
-		for i, l := range t.levels {
-			least := float64(least[t.at[i]].Use[d])
-			for range l.Count {
-				use = append(use, least)
+	if read.Has(sdk.UseColumns) {
+		for d := range v.Use {
+			use := scratch.Sized(v.Use[d], rows)[:0]
+			for i, l := range t.levels {
+				least := float64(least[t.at[i]].Use[d])
+				for range l.Count {
+					use = append(use, least)
+				}
 			}
+			v.Use[d] = use
 		}
-		v.Use[d] = use
 	}
-	v.Start, v.MustLeave = scratch.Filled(v.Start, rows, o.Now), scratch.Zeroed(v.MustLeave, rows)
-	v.Relocation = scratch.Filled(v.Relocation, rows, sdk.RelocationFree)
-	v.DisplacedPriority = scratch.Filled(v.DisplacedPriority, rows, math.MinInt32)
-	v.DisplacedLostWork = scratch.Zeroed(v.DisplacedLostWork, rows)
+	v.MustLeave = scratch.Zeroed(v.MustLeave, rows)
+	if read.Has(sdk.StartColumn) {
+		v.Start = scratch.Filled(v.Start, rows, o.Now)
+	}
+	if read.Has(sdk.RelocationColumns) {
+		v.Relocation = scratch.Filled(v.Relocation, rows, sdk.RelocationFree)
+		v.DisplacedPriority = scratch.Filled(v.DisplacedPriority, rows, math.MinInt32)
+		v.DisplacedLostWork = scratch.Zeroed(v.DisplacedLostWork, rows)
+	}
 	if v.Budgets = nil; read.Has(sdk.BudgetColumns) {
 		v.Budgets = &sdk.BudgetRefs{First: make([]int32, rows+1)}
 	}

@@ -37,7 +37,7 @@ type worker struct {
 	answers   answers
 	verify    verifier
 	solutions solutionStore
-	estimator prune.Estimator
+	bounder   bounder
 
 	failure failure
 }
@@ -94,6 +94,7 @@ func (w *worker) release() {
 	w.guard.Reset()
 	w.relocations.Release()
 	w.victims.release()
+	w.bounder.chooser.release()
 	w.delta.release()
 	w.idle = true
 }
@@ -109,21 +110,6 @@ func (w *worker) evaluateBlocks(all work, first, step int) {
 			w.evaluate(slot)
 		}
 		w.finish()
-	}
-}
-
-// boundBlocks computes the bounds of every step-th block of nodes, beginning with first.
-func (w *worker) boundBlocks(all work, first, step int) {
-	slots := all.slots
-	w.estimator.Start(&w.s.scope, w.s.traits.estimatorMode())
-	for block := first; block*blockNodes < len(slots); block += step {
-		for i := block * blockNodes; i < min((block+1)*blockNodes, len(slots)); i++ {
-			var least *prune.LeastVictims
-			if all.least != nil {
-				least = &all.least[i]
-			}
-			all.bounds[i] = w.bound(slots[i], least)
-		}
 	}
 }
 

@@ -61,12 +61,23 @@ func (gentle) ScoreVictims(in *sdk.Candidates, out *sdk.VictimScores) error {
 	return nil
 }
 
-// gentleGuest returns an instance of gentle that is built from a language. It skips the
-// test if the compiler is missing.
+// gentleGuest returns an instance of gentle that is built from a language.
 func gentleGuest(t testing.TB, host *wasm.Host, lang string) policy.Instance {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "gentle")
-	files, err := scaffold.Project{Name: "gentle", Lang: lang}.Files()
+	in, err := testModule(t, host, "gentle", lang).Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.Close)
+	return in
+}
+
+// testModule returns the policy of testdata/NAME.* that is built from a language. It skips
+// the test if the compiler is missing.
+func testModule(t testing.TB, host *wasm.Host, name, lang string) policy.Module {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	files, err := scaffold.Project{Name: name, Lang: lang}.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +85,11 @@ func gentleGuest(t testing.TB, host *wasm.Host, lang string) policy.Instance {
 		t.Fatal(err)
 	}
 	extension := map[string]string{"c": ".c", "rust": ".rs", bundle.Rules: ".yaml"}[lang]
-	source, err := os.ReadFile("testdata/gentle" + extension)
+	source, err := os.ReadFile("testdata/" + name + extension)
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := filepath.Join(dir, scaffold.Project{Name: "gentle", Lang: lang}.Source())
+	target := filepath.Join(dir, scaffold.Project{Name: name, Lang: lang}.Source())
 	if err := os.WriteFile(target, source, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -106,12 +117,7 @@ func gentleGuest(t testing.TB, host *wasm.Host, lang string) policy.Instance {
 		t.Fatal(err)
 	}
 	t.Cleanup(module.Close)
-	in, err := module.Start(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(in.Close)
-	return in
+	return module
 }
 
 // The same rule has equal victims in Go, C, Rust and as rules.

@@ -6,6 +6,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // Limits of LeastVictims. More would make bounds closer, and calls longer.
@@ -20,7 +21,7 @@ const (
 // lower tiers than it gives to one of the lists.
 type LeastVictims struct {
 	Levels []LeastLevel // of levels
-	Use    model.Vector // of each victim
+	Use    model.Vector // of each victim, if the policy reads it
 
 	levels [maxLevels]LeastLevel
 }
@@ -36,10 +37,10 @@ type LeastLevel struct {
 // ListLeast fills in the least victims on a node. It returns false if the cost depends on more
 // than amounts, so that the policy must be called. Annotations are such a case if the policy
 // reads them: an instance without one may cost more or less than one with it.
-func (e *Estimator) ListLeast(n *fit.Node, readsAnnotations bool, v *LeastVictims) bool {
-	s := e.scope
+func (e *Estimator) ListLeast(n *fit.Node, read sdk.Columns, v *LeastVictims) bool {
+	s, readsAnnotations := e.scope, read.Has(sdk.AnnotationColumns)
 	e.deficit = s.Dims.AppendDeficit(e.deficit[:0], n, &s.Group.Ask)
-	cost, ok := e.lowerBound(n.Rows, false)
+	highest, _, _, ok := e.sufficient(n.Rows, false)
 	if !ok {
 		return false
 	}
@@ -54,7 +55,7 @@ func (e *Estimator) ListLeast(n *fit.Node, readsAnnotations bool, v *LeastVictim
 		if readsAnnotations && len(row.Group.Annotations) > 0 {
 			return false
 		}
-		if row.Priority < cost.Highest {
+		if row.Priority < highest {
 			from = end + 1
 		}
 		e.lost = append(e.lost, lostWork(row, s.Now))
@@ -63,16 +64,53 @@ func (e *Estimator) ListLeast(n *fit.Node, readsAnnotations bool, v *LeastVictim
 	// at or above it: as many as cover what is left, if each freed as much as the largest.
 	high := int(e.fewestRows(rows[from:], e.below))
 	v.Levels = v.levels[:0]
-	for end := from; end < len(rows); {
+	e.startLargest()
+	counted := 0 // rows[:counted] are in e.largest
+	for n, end := 1, from; end < len(rows); n++ {
 		level := rows[end].Priority
 		first := end
-		for end < len(rows) && (rows[end].Priority == level || len(v.Levels) == maxLevels-1) {
+		for end < len(rows) && (n == maxLevels || rows[end].Priority == level) {
 			end++
 		}
-		v.Levels = append(v.Levels, LeastLevel{})
-		e.listLevel(&v.Levels[len(v.Levels)-1], rows[:end], from, first, high)
+		e.addLargest(rows[counted:end])
+		counted = end
+		at := len(v.Levels)
+		v.Levels = v.levels[:at+1]
+		e.listLevel(&v.Levels[at], rows[:end], from, first, high)
+		if v.isImplied(at) {
+			v.Levels = v.levels[:at]
+		}
 	}
-	v.Use = leastUse(rows, s.Snap.Dims().Len())
+	if read.Has(sdk.UseColumns) {
+		v.Use = leastUse(rows, s.Snap.Dims().Len())
+	}
+	return true
+}
+
+// isImplied reports whether the list of a level has at least the victims of an earlier one,
+// each at least as high in every column, so that no option of the level has lower tiers than
+// that list.
+func (v *LeastVictims) isImplied(level int) bool {
+	l := &v.Levels[level]
+	for k := range v.Levels[:level] {
+		if l.covers(&v.Levels[k]) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers reports whether each victim of o can be paired with one of l that is at least as high,
+// in the order of the lists.
+func (l *LeastLevel) covers(o *LeastLevel) bool {
+	if l.Count < o.Count {
+		return false
+	}
+	for i := range o.Count {
+		if l.Priority[i] < o.Priority[i] || l.LostWork[i] < o.LostWork[i] {
+			return false
+		}
+	}
 	return true
 }
 
@@ -85,6 +123,7 @@ func lostWork(row *state.Row, now int64) int64 {
 }
 
 // listLevel lists the least victims if one of rows[first:] is a victim, and high of rows[from:].
+// e.largest must hold the largest amounts of rows.
 //
 // The first victim is the row of least lost work at that level. It may stand for any other row
 // of the level: if a set contains another one, that one loses at least as much, and the rest of
@@ -97,7 +136,7 @@ func (e *Estimator) listLevel(l *LeastLevel, rows []state.Row, from, first, high
 		}
 	}
 	high = min(high, maxListed)
-	l.Count = min(maxListed, max(high, int(e.fewestRows(rows, e.deficit))))
+	l.Count = min(maxListed, max(high, int(e.coverWithLargest(e.deficit, len(rows)))))
 	l.Priority[0], l.LostWork[0] = rows[first].Priority, e.lost[least]
 	e.listOthers(l, 1, high, from, len(rows), least)
 	e.listOthers(l, high, l.Count, 0, len(rows), least)

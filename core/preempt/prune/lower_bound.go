@@ -24,6 +24,7 @@ type Estimator struct {
 	below   []int64 // its remainder before the highest priority was reached
 	starts  []int64 // scratch of latestStart
 	lost    []int64 // of ListLeast: lost work, by row
+	largest []int64 // amounts of rows, by requested dimension
 	counts  []groupCount
 	order   candidateOrder
 	charged protect.Charges
@@ -85,31 +86,11 @@ func (e *Estimator) startDeficit() (short int) {
 // With withoutTight, rows that overrun a budget in any case are left out.
 // Other protection is ignored: fewer candidates do not cost less.
 func (e *Estimator) lowerBound(rows []state.Row, withoutTight bool) (c Cost, ok bool) {
-	s := e.scope
-	short := e.startDeficit()
-	e.counts = e.counts[:0]
-	limited := s.Strict && s.Budgets.Least < len(rows)
-	if short == 0 {
-		return c, false // the obstacle is not an amount
-	}
-	from, end := -1, 0 // rows[from:end] contains all counted rows of the highest priority
-	for ; end < len(rows); end++ {
-		row := &rows[end]
-		if int64(row.Priority) > s.Ceiling || short <= 0 && row.Priority != c.Highest {
-			break
-		}
-		if withoutTight && s.Budgets.IsExhausted(row) || limited && e.exceedsStrict(row) {
-			continue
-		}
-		if from < 0 || row.Priority != c.Highest {
-			c.Highest, from = row.Priority, end
-			e.below = append(e.below[:0], e.left...)
-		}
-		short -= s.Dims.Release(e.left, &row.Group.Ask.Vec)
-	}
-	if short > 0 {
+	highest, from, end, ok := e.sufficient(rows, withoutTight)
+	if !ok {
 		return c, false
 	}
+	c.Highest = highest
 	c.Start = e.latestStart(rows[from:end], c.Highest)
 	c.Victims = e.fewestRows(rows[:end], e.deficit)
 	c.Sum = int64(c.Highest) + raise
@@ -117,6 +98,34 @@ func (e *Estimator) lowerBound(rows []state.Row, withoutTight bool) (c Cost, ok 
 		c.Sum += int64(row.Priority) + raise
 	}
 	return c, true
+}
+
+// sufficient returns the least priority up to which the rows suffice, and a range that
+// contains all counted rows of this priority. e.below is the deficit before them. ok is false
+// if the rows do not suffice, or if no amount is short.
+func (e *Estimator) sufficient(rows []state.Row, withoutTight bool) (highest int32, from, end int, ok bool) {
+	s := e.scope
+	short := e.startDeficit()
+	e.counts = e.counts[:0]
+	limited := s.Strict && s.Budgets.Least < len(rows)
+	if short == 0 {
+		return 0, 0, 0, false // the obstacle is not an amount
+	}
+	for from = -1; end < len(rows); end++ {
+		row := &rows[end]
+		if int64(row.Priority) > s.Ceiling || short <= 0 && row.Priority != highest {
+			break
+		}
+		if withoutTight && s.Budgets.IsExhausted(row) || limited && e.exceedsStrict(row) {
+			continue
+		}
+		if from < 0 || row.Priority != highest {
+			highest, from = row.Priority, end
+			e.below = append(e.below[:0], e.left...)
+		}
+		short -= s.Dims.Release(e.left, &row.Group.Ask.Vec)
+	}
+	return highest, from, end, short <= 0
 }
 
 // latestStart returns the latest that the earliest start among the victims of the
@@ -159,19 +168,49 @@ func (e *Estimator) exceedsStrict(row *state.Row) bool {
 // fewestRows returns the least number of rows that can cover a deficit: by dimension,
 // as many as if each of them held as much as the largest one. It is at least 1.
 func (e *Estimator) fewestRows(rows []state.Row, deficit []int64) int32 {
-	n := int64(1)
-	for i, d := range e.scope.Dims.Tracked[:e.scope.Dims.Requested] {
-		if deficit[i] <= 0 {
+	for x := range rows {
+		if int64(rows[x].Priority) > e.scope.Ceiling {
+			rows = rows[:x]
+			break
+		}
+	}
+	e.startLargest()
+	e.addLargest(rows)
+	return e.coverWithLargest(deficit, len(rows))
+}
+
+// startLargest sets the largest amounts of no rows.
+func (e *Estimator) startLargest() {
+	e.largest = e.largest[:0]
+	for range e.scope.Dims.Requested {
+		e.largest = append(e.largest, 1)
+	}
+}
+
+// addLargest adds rows to the largest amounts of any row, by requested dimension.
+func (e *Estimator) addLargest(rows []state.Row) {
+	tracked, largest := e.scope.Dims.Tracked, e.largest
+	var last *model.Group
+	for x := range rows {
+		g := rows[x].Group
+		if g == last {
 			continue
 		}
-		most := int64(1)
-		for x := range rows {
-			if int64(rows[x].Priority) > e.scope.Ceiling {
-				break
-			}
-			most = max(most, rows[x].Group.Ask.Vec[d])
+		last = g
+		for i := range largest {
+			largest[i] = max(largest[i], g.Ask.Vec[tracked[i]%model.MaxDimensions])
 		}
-		n = max(n, (deficit[i]+most-1)/most)
 	}
-	return int32(min(n, int64(len(rows))))
+}
+
+// coverWithLargest returns how many rows cover a deficit if each held the largest amounts: at
+// least 1, and at most the number of rows.
+func (e *Estimator) coverWithLargest(deficit []int64, rows int) int32 {
+	n := int64(1)
+	for i, most := range e.largest {
+		if deficit[i] > 0 {
+			n = max(n, (deficit[i]+most-1)/most)
+		}
+	}
+	return int32(min(n, int64(rows)))
 }
