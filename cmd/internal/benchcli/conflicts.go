@@ -3,6 +3,7 @@ package benchcli
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,10 +84,10 @@ func (b *conflictsBench) check() error {
 	if b.duration <= 0 || b.c.BatchTime < 0 {
 		return cmdutil.Usagef("use durations such as 1h and 100ms", "--for %v must be positive and --batch-decision %v must not be negative", b.duration, b.c.BatchTime)
 	}
-	if !(b.c.Full >= 0 && b.c.Full < 1) {
+	if math.IsNaN(b.c.Full) || b.c.Full < 0 || b.c.Full >= 1 {
 		return cmdutil.Usagef("use a share such as 0.6", "--full must be at least 0 and less than 1, not %v", b.c.Full)
 	}
-	if !(b.c.BatchRate > 0 && b.c.BatchRate <= 1000) {
+	if math.IsNaN(b.c.BatchRate) || b.c.BatchRate <= 0 || b.c.BatchRate > 1000 {
 		return cmdutil.Usagef("use a factor such as 4", "--batch-rate must be greater than 0 and at most 1000, not %v", b.c.BatchRate)
 	}
 	for _, d := range b.decide {

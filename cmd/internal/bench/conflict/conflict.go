@@ -178,14 +178,14 @@ func (m *cell) fill() error {
 		job := standing.job(m.random, fmt.Sprintf("standing-%d", m.jobs), 0, false)
 		g := job.Groups[0]
 		at := m.random.IntN(len(list))
-		if cpu, memory := g.Resources["cpu"], g.Resources["memory"]; cpu > free[at]["cpu"] || memory > free[at]["memory"] {
+		cpu, memory := g.Resources["cpu"], g.Resources["memory"]
+		if cpu > free[at]["cpu"] || memory > free[at]["memory"] {
 			misses++
 			continue
-		} else {
-			free[at]["cpu"] -= cpu
-			free[at]["memory"] -= memory
-			left -= float64(cpu)
 		}
+		free[at]["cpu"] -= cpu
+		free[at]["memory"] -= memory
+		left -= float64(cpu)
 		if err := txn.JobWriter().Upsert(job); err != nil {
 			return err
 		}
