@@ -109,8 +109,8 @@ func realHosts(t *testing.T) registry.Options {
 	}
 }
 
-// goProgram builds the guest of a shipped policy for a system.
-func goProgram(t *testing.T, name, out string, environ ...string) {
+// goProgram builds the guest in a folder for a system.
+func goProgram(t *testing.T, dir, out string, environ ...string) {
 	t.Helper()
 	args := []string{"build", "-ldflags", "-s -w", "-o", out}
 	if len(environ) > 0 {
@@ -119,9 +119,9 @@ func goProgram(t *testing.T, name, out string, environ ...string) {
 		args = append(args, "-tags", "process")
 	}
 	cmd := exec.Command("go", append(args, ".")...)
-	cmd.Dir, cmd.Env = "../../policies/"+name+"/guest", append(os.Environ(), environ...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
 	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, said)
+		t.Fatalf("go build %s: %v\n%s", dir, err, said)
 	}
 }
 
@@ -157,8 +157,8 @@ func TestComposition_OfAllKindsAnswersAsLinkedIn(t *testing.T) {
 		t.Skip("compiling Go modules is slow under the race detector")
 	}
 	dir := t.TempDir()
-	goProgram(t, "protect", filepath.Join(dir, "shield.wasm"), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	goProgram(t, "least-waste", filepath.Join(dir, "thrifty"))
+	goProgram(t, "../../policies/protect/guest", filepath.Join(dir, "shield.wasm"), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	goProgram(t, "../../policies/least-waste/guest", filepath.Join(dir, "thrifty"))
 	const rule = "rules: eligible: victim.evictions < 3; order: victim.evictions"
 	b, err := compositionBuilder().Bundle(t.Context(), "mixed", dir,
 		`use: eligible: [shield.wasm?minRuntime=1h, default, "`+rule+`"]; order: [default, "`+rule+`", thrifty?bands=15]; option: thrifty?bands=15; bindings: karmada`)
