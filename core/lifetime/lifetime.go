@@ -30,11 +30,11 @@ func (e *Ends) Add(end End) {
 	e.ends.Push(heapq.Key{A: uint64(end.At), B: e.added}, end)
 }
 
-// AddStarted adds the end of an allocation that has started, unless it runs for ever. An
-// end that is overdue is due at now.
-func (e *Ends) AddStarted(a *model.Allocation, now int64) {
-	if a.Group.Duration > 0 {
-		e.Add(End{At: max(now, a.StartTime+a.Group.Duration-a.SavedWork), Alloc: a.ID})
+// AddStarted adds the end of an allocation that has started and whose instance runs for a
+// duration, unless that is 0. An end that is overdue is due at now.
+func (e *Ends) AddStarted(a *model.Allocation, duration, now int64) {
+	if duration > 0 {
+		e.Add(End{At: max(now, a.StartTime+duration-a.SavedWork), Alloc: a.ID})
 	}
 }
 

@@ -232,7 +232,7 @@ func (g *game) start(ids ...string) {
 	for _, u := range updates {
 		a := snap.Alloc(u.AllocID)
 		g.ledger.started(now, a)
-		g.ends.AddStarted(a, now)
+		g.ends.AddStarted(a, a.Group.Duration, now)
 	}
 }
 

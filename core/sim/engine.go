@@ -189,7 +189,7 @@ func (e *engine) writeInitialState() error {
 	for _, a := range e.file.Running {
 		stored := snap.Alloc(a.ID)
 		e.record.initial(stored)
-		e.timers.AddStarted(stored, e.now())
+		e.addEnd(stored)
 	}
 	for a := range snap.Assignments() {
 		addBindingEnd(&e.timers, snap, a)

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"fmt"
+
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/core/sim/timeline"
 )
@@ -125,7 +127,11 @@ func (c *checker) finished(ev *timeline.Event) {
 		c.report("times", "%s finishes and is not live", ev.Alloc)
 		return
 	}
-	due := max(a.startedAt+int64(a.group.Duration)-a.saved, 0)
+	duration := a.group.Duration
+	if own, ok := c.run.File.Durations[fmt.Sprintf("%s[%d]", a.group, a.index)]; ok {
+		duration = own
+	}
+	due := max(a.startedAt+int64(duration)-a.saved, 0)
 	if !a.interrupt && due != c.now && due >= a.startedAt {
 		c.report("times", "%s finishes, and is due at %d", a.id, due)
 	}

@@ -124,8 +124,8 @@ func startedInstances(f *scenario.Resolved, r *sim.Result, c *capacity, eviction
 		}
 		use, _ := c.use(g)
 		x := started{use: use, from: from, end: latestEnd(f, jobs[g], from)}
-		if g.Duration > 0 {
-			x.end = min(x.end, from+g.Duration)
+		if d := f.ShortestDuration(jobs[g], g); d > 0 {
+			x.end = min(x.end, from+d)
 		}
 		x.cost = leastCost(c, g, use, from, delay, evictions)
 		list = append(list, x)

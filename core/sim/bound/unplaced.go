@@ -42,13 +42,14 @@ func UnplacedBound(f *scenario.Resolved) int {
 func instances(f *scenario.Resolved, c *capacity) (list []instance, never int) {
 	end := endOf(f)
 	lives := lifetimes(f, end)
-	desired := func(g *model.Group, n int, from int64) {
+	desired := func(j *model.Job, g *model.Group, n int, from int64) {
 		use, fits := c.use(g)
 		if !fits {
 			never += n
 			return
 		}
-		i := instance{use: use, from: from, duration: g.Duration, finishes: g.Duration > 0 && (end == unlimited || from+g.Duration <= end)}
+		d := f.ShortestDuration(j, g)
+		i := instance{use: use, from: from, duration: d, finishes: d > 0 && (end == unlimited || from+d <= end)}
 		for range n {
 			list = append(list, i)
 		}
@@ -67,9 +68,9 @@ func instances(f *scenario.Resolved, c *capacity) (list []instance, never int) {
 			}
 			switch {
 			case seen && life.submitted != unlimited:
-				desired(g, g.Count, from)
+				desired(j, g, g.Count, from)
 			case running > 0:
-				desired(g, running, min(from, 0))
+				desired(j, g, running, min(from, 0))
 			}
 		}
 	}

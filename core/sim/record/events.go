@@ -125,6 +125,7 @@ func (w *writer) decisions() {
 func (w *writer) nextAllocName(job string, a *model.Allocation) string {
 	g := &model.Group{Name: w.group(job, a), Job: &model.Job{ID: job}}
 	name := model.AllocName(g, a.Index, 0)
+	w.instances[a.ID] = name
 	n := w.placed[name]
 	w.placed[name]++
 	return model.AllocName(g, a.Index, n)

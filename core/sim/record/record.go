@@ -45,7 +45,7 @@ func (n Notes) add(format string, args ...any) { n[fmt.Sprintf(format, args...)]
 func (r *Recording) Scenario() (*scenario.File, Notes) {
 	w := &writer{
 		Recording: r, notes: Notes{}, names: map[nameKey]string{}, taken: map[[2]string]bool{}, jobs: map[versioned]string{},
-		current: map[model.JobKey]versioned{}, runs: map[string]string{}, placed: map[string]int{},
+		current: map[model.JobKey]versioned{}, runs: map[string]string{}, placed: map[string]int{}, instances: map[string]string{},
 		file: &scenario.File{Version: 1, Name: r.Name, Description: "Recorded from a server."},
 	}
 	w.scheduler()
@@ -55,6 +55,7 @@ func (r *Recording) Scenario() (*scenario.File, Notes) {
 	w.budgets()
 	w.events()
 	w.decisions()
+	w.durations()
 	w.tieOrder()
 	w.file.Until = new(scenario.Duration(max(r.Ended-r.Began, 1)))
 	return w.file, w.notes
@@ -71,7 +72,9 @@ type writer struct {
 	// current is the version of each job that the scenario submitted last.
 	current map[model.JobKey]versioned
 	runs    map[string]string // allocation ID -> scenario allocation
-	placed  map[string]int    // number of placements by allocation name without incarnation
+	placed  map[string]int    // number of placements by instance
+	// instances holds the scenario's name of the instance of each allocation.
+	instances map[string]string
 }
 
 type nameKey struct{ kind, name string }
@@ -246,29 +249,10 @@ func (w *writer) job(j *model.Job) string {
 	}
 	for i, g := range j.Groups {
 		job.Groups[i].Name = w.name("group "+id, g.Name, g.Name)
-		if job.Groups[i].Duration == 0 {
-			job.Groups[i].Duration = w.meanDuration(j, g.Name)
-		}
 	}
 	w.jobs[at], w.current[j.Key()] = id, at
 	w.file.Jobs = append(w.file.Jobs, job)
 	return id
-}
-
-// meanDuration returns the average running time of instances of a group that
-// completed, or 0 if none did.
-func (w *writer) meanDuration(j *model.Job, group string) scenario.Duration {
-	sum, n := int64(0), int64(0)
-	for _, a := range w.End.AppendJobAllocs(nil, j.Key()) {
-		if a.Group.Name == group && a.Desired == model.DesiredRun && a.Client == model.ClientComplete && a.Started && a.EndTime > a.StartTime {
-			sum, n = sum+(a.EndTime-a.StartTime), n+1
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	w.notes.add("groups with completed instances: all instances run for the average duration")
-	return scenario.Duration(sum / n)
 }
 
 // running writes the allocations that were live at the start, and submits the jobs

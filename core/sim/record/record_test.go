@@ -1,6 +1,8 @@
 package record_test
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/record"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/sim/timeline"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/rules"
@@ -146,5 +149,74 @@ func TestScenario_ReplaysTies(t *testing.T) {
 	no(t, err)
 	if diff := sim.CheckExpect(f, run.Result); len(diff) > 0 || len(f.TieOrder) == 0 {
 		t.Errorf("tie order %v: %v", f.TieOrder, diff)
+	}
+}
+
+// Instances run in a replay for exactly as long as they ran, or longer than they had run, and
+// their group states what its job states.
+func TestScenario_ReplaysExactDurations(t *testing.T) {
+	t.Parallel()
+	const second = int64(1e9)
+	store := state.New()
+	txn := store.Begin(1)
+	no(t, txn.NodeWriter().Upsert(coretest.Node("n1", 100, 100, 0)))
+	begin := txn.Commit()
+	silent := coretest.Job("silent").Type(model.JobBatch).Count(5).Ask(10, 10, 0).Obj()
+	stated := coretest.Job("stated").Type(model.JobBatch).Count(2).Ask(10, 10, 0).With(func(g *model.Group) { g.Duration = 30 * second }).Obj()
+	txn = store.Begin(2)
+	no(t, txn.JobWriter().Upsert(silent))
+	no(t, txn.JobWriter().Upsert(stated))
+	run := func(job *model.Job, index int, end int64) {
+		a := &model.Allocation{
+			ID: fmt.Sprint(job.ID, index), Job: job, Group: job.Groups[0], Index: index, NodeID: "n1",
+			Client: model.ClientRunning, Started: true, StartTime: 10 * second,
+		}
+		if end > 0 {
+			a.Client, a.EndTime = model.ClientComplete, end
+		}
+		txn.AllocWriter().Upsert(a)
+	}
+	run(silent, 0, 15*second)
+	run(silent, 1, 17*second+1)
+	run(silent, 2, 0) // longer than the mean
+	run(silent, 3, 42*second)
+	run(stated, 0, 40*second) // for exactly as long as it states
+	run(stated, 1, 0)
+	end := txn.Commit()
+	r := &record.Recording{Name: "rec", Began: 0, Ended: 70 * second, Begin: begin, End: end, Events: []record.Event{
+		{Kind: "JobRegistered", ID: "silent", Namespace: "default", Version: silent.Version, Time: 10 * second},
+		{Kind: "JobRegistered", ID: "stated", Namespace: "default", Version: stated.Version, Time: 10 * second},
+	}}
+	f, notes := r.Scenario()
+	mean := (5*second + 7*second + 1 + 32*second) / 3
+	if want := map[string]scenario.Duration{
+		"silent.g[0]": scenario.Duration(5 * second), "silent.g[1]": scenario.Duration(7*second + 1), "silent.g[2]": scenario.Duration(60*second + 1),
+		"silent.g[3]": scenario.Duration(32 * second), "silent.g[4]": scenario.Duration(mean), "stated.g[1]": scenario.Duration(60*second + 1),
+	}; !maps.Equal(f.Durations, want) {
+		t.Errorf("durations %v, want %v", f.Durations, want)
+	}
+	if f.Jobs[0].Groups[0].Duration != 0 || f.Jobs[1].Groups[0].Duration != scenario.Duration(30*second) || len(notes) != 1 {
+		t.Errorf("jobs %+v, notes %v", f.Jobs, notes)
+	}
+	var text strings.Builder
+	no(t, scenario.Encode(&text, f, scenario.YAML))
+	read, err := scenario.Decode("rec.yaml", strings.NewReader(text.String()))
+	no(t, err)
+	finished := map[string]int64{}
+	_, err = sim.Play(t.Context(), read, sim.Options{
+		Timeline: func(e timeline.Event) {
+			if e.Kind == timeline.Finished {
+				finished[e.Alloc] = e.At
+			}
+		},
+		Resolve: func(sim.PolicySpec) (*policy.Version, error) {
+			return policy.NewVersion(policy.Source{Name: "default", Module: policy.Native("sha256:rules", func() sdk.Policy { return rules.New() })})
+		},
+	})
+	no(t, err)
+	if want := map[string]int64{
+		"silent.g[0]": 15 * second, "silent.g[1]": 17*second + 1, "silent.g[3]": 42 * second, "silent.g[4]": 10*second + mean, "stated.g[0]": 40 * second,
+	}; !maps.Equal(finished, want) {
+		t.Errorf("finished %v, want %v", finished, want)
 	}
 }

@@ -34,7 +34,35 @@ type Resolved struct {
 	// TieOrder lists IDs of nodes and allocations, also of future ones, in the order in
 	// which ties between them are broken; nil: bytewise ascending.
 	TieOrder []string
-	Warnings []string
+	// Durations are those of instances, by the name of their first allocation, in nanoseconds;
+	// others run for that of their group.
+	Durations map[string]int64
+	Warnings  []string
+}
+
+// Duration returns how long an instance of a group runs; 0: for ever.
+func (r *Resolved) Duration(j *model.Job, g *model.Group, index int) int64 {
+	if len(r.Durations) > 0 {
+		if d, ok := r.Durations[fmt.Sprintf("%s.%s[%d]", j.ID, g.Name, index)]; ok {
+			return d
+		}
+	}
+	return g.Duration
+}
+
+// ShortestDuration returns the shortest duration of the instances of a group; 0: all run for
+// ever.
+func (r *Resolved) ShortestDuration(j *model.Job, g *model.Group) int64 {
+	shortest := g.Duration
+	if len(r.Durations) == 0 {
+		return shortest
+	}
+	for i := range g.Count {
+		if d := r.Duration(j, g, i); d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	return shortest
 }
 
 // Step is one event of the scenario.
@@ -98,6 +126,12 @@ func Resolve(f *File) (*Resolved, error) {
 		r.Budgets = append(r.Budgets, f.Budgets[i].resolve())
 	}
 	r.Running = c.allocations(r.Jobs)
+	if len(f.Durations) > 0 {
+		r.Durations = make(map[string]int64, len(f.Durations))
+		for name, d := range f.Durations {
+			r.Durations[name] = int64(d)
+		}
+	}
 	for i := range f.Clusters {
 		r.Clusters = append(r.Clusters, f.Clusters[i].resolve())
 	}

@@ -23,7 +23,11 @@ type File struct {
 	Events      []Event         `json:"events,omitempty"`
 	Until       *Duration       `json:"until,omitempty"`
 	TieOrder    []string        `json:"tieOrder,omitempty"`
-	Expect      *Expect         `json:"expect,omitempty"`
+	// Durations are those for which instances such as job.group[0] run, if they differ from
+	// what their group states. Only the simulator reads them: to policies and plays, an instance
+	// has the duration of its group.
+	Durations map[string]Duration `json:"durations,omitempty"`
+	Expect    *Expect             `json:"expect,omitempty"`
 }
 
 // Duration is a number of nanoseconds, written as "1h30m" or as a number of seconds.

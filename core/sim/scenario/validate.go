@@ -161,6 +161,7 @@ func (c *checker) checkAll() {
 	c.checkBudgets()
 	c.checkDimensions()
 	c.checkRunning()
+	c.checkDurations()
 	c.checkEvents()
 	c.checkExpect()
 }

@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -193,5 +195,43 @@ func (c *valueChecker) checkLabelTerm(p *path, t *LabelTerm) {
 	c.report(p.field("labels"), fieldcheck.TermLabels(t.Labels))
 	if t.TopologyKey == "" {
 		c.add(p.field("topologyKey"), "topologyKey is missing", fmt.Sprintf("write %s, or an attribute of the nodes such as zone", model.TopologyNode))
+	}
+}
+
+// checkDurations checks the durations of instances. Those of jobs that run once per node have
+// no index that is known before they are placed.
+func (c *checker) checkDurations() {
+	if len(c.f.Durations) == 0 {
+		return
+	}
+	counts := map[string]int{}
+	for i := range c.f.Jobs {
+		j := &c.f.Jobs[i]
+		for k := range j.Groups {
+			n := 1
+			if g := &j.Groups[k]; g.Count != nil {
+				n = *g.Count
+			}
+			if !j.jobType().PerNode() {
+				counts[j.ID+"."+j.Groups[k].Name] = n
+			}
+		}
+	}
+	var root *path
+	for _, name := range keys(c.f.Durations) {
+		p := root.field("durations").field(name)
+		group, index, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+		n, known := counts[group]
+		at, err := strconv.Atoi(index)
+		switch {
+		case !known || err != nil || name != fmt.Sprintf("%s[%d]", group, at):
+			c.add(p, "unknown instance", "write job.group[0], of a service or batch job of this file")
+		case at < 0 || at >= n:
+			c.add(p, fmt.Sprintf("unknown instance: the group has %d", n), "write an index below the count of the group")
+		case c.f.Durations[name] == 0:
+			c.add(p, "must be positive", "remove it: the duration of the group applies")
+		default:
+			c.checkDuration(p, c.f.Durations[name])
+		}
 	}
 }
