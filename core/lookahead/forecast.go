@@ -16,7 +16,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
+	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
@@ -69,7 +69,7 @@ type QueuedJob struct {
 func ForecastQueue(ctx context.Context, snap *state.Snapshot, now int64, set *policy.Set) (*Queue, error) {
 	q := &Queue{Index: snap.Index(), Now: now, Jobs: waitingJobs(snap)}
 	runs := endedRuns(snap)
-	p := newPlayer(nil, tiebreak.Order{}, 1)
+	p := newPlayer(nil, scheduler.Config{})
 	p.set = set
 	for n := range ForecastDraws {
 		d := &draw{runs: runs, number: n, now: now, waiting: map[model.JobKey]*waitingJob{}}

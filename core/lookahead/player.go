@@ -6,7 +6,6 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
-	"github.com/cede-scheduler/cede/core/preempt/tiebreak"
 	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/state"
@@ -33,7 +32,7 @@ func NewScheduler(c scheduler.Config) *scheduler.Scheduler {
 // NewSchedulerWith is NewScheduler with other policies for plays, such as copies without a
 // recorder; nil selects those of the evaluation. They must give the same answers.
 func NewSchedulerWith(c scheduler.Config, plays *policy.Set) *scheduler.Scheduler {
-	c.Player = newPlayer(plays, c.Ties, c.Workers)
+	c.Player = newPlayer(plays, c)
 	return scheduler.New(c)
 }
 
@@ -48,11 +47,11 @@ type Player struct {
 
 var _ placement.Player = (*Player)(nil)
 
-func newPlayer(override *policy.Set, ties tiebreak.Order, workers int) *Player {
+func newPlayer(override *policy.Set, c scheduler.Config) *Player {
 	p := &Player{override: override}
 	p.scheduler = scheduler.New(scheduler.Config{
 		// Failures are not cached: they are those of states that were only played.
-		Policies: p, Ties: ties, Workers: workers, Forget: true, Hypothetical: true,
+		Policies: p, Ties: c.Ties, Workers: c.Workers, NoDomainSearch: c.NoDomainSearch, Forget: true, Hypothetical: true,
 	})
 	return p
 }

@@ -318,6 +318,27 @@ func BenchmarkRack(b *testing.B) {
 	}
 }
 
+// BenchmarkWithoutTopology is construction (b) for work that shares no domain, with the search
+// of domains and without it: `benchstat -col /domains` compares them.
+func BenchmarkWithoutTopology(b *testing.B) {
+	store := coretest.FilledStore(5000, 10)
+	for _, count := range []int{1, 40} {
+		job := coretest.PreemptingJob(count).Change(func(j *model.Job) { j.AllAtOnce = count > 1 }).Obj()
+		snap := coretest.PutJobs(store, job)
+		for _, search := range []bool{false, true} {
+			b.Run(fmt.Sprintf("count=%d/domains=%v", count, search), func(b *testing.B) {
+				s := scheduler.New(scheduler.Config{Policies: coretest.Policies(), Workers: runtime.GOMAXPROCS(0), Forget: true, NoDomainSearch: !search})
+				b.ReportAllocs()
+				for b.Loop() {
+					if out, err := s.Process(coretest.Eval(job), snap, 1); err != nil || !out.Placed() {
+						b.Fatal(err, format(out))
+					}
+				}
+			})
+		}
+	}
+}
+
 // inRacks adds a rack to every node, and to each rack an allocation that excludes others.
 func inRacks(store *state.Store, each int) *state.Store {
 	txn := store.Begin(store.Snapshot().Index() + 1)

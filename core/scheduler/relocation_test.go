@@ -261,14 +261,14 @@ func mixedStore(r *rand.Rand) *state.Store {
 }
 
 // BenchmarkRelocation is construction (b) under the two versions of the rules of default: the
-// cost of the columns.
+// cost of the columns, which `benchstat -col /relocation` shows.
 func BenchmarkRelocation(b *testing.B) {
 	store := coretest.FilledStore(5000, 10)
 	job := coretest.PreemptingJob(1).Obj()
 	for _, c := range []struct {
 		name string
 		make func() sdk.Policy
-	}{{"without", func() sdk.Policy { return named{rules.NewVersion1(), 0} }}, {"with", func() sdk.Policy { return named{rules.New(), 0} }}} {
+	}{{"relocation=false", func() sdk.Policy { return named{rules.NewVersion1(), 0} }}, {"relocation=true", func() sdk.Policy { return named{rules.New(), 0} }}} {
 		b.Run(c.name, func(b *testing.B) {
 			asking := *job
 			asking.Policy = "named"

@@ -31,6 +31,9 @@ type Config struct {
 	Observe func(Decision)
 	// Explain adds the reasons of evictions to plans, as CommitGroup.Choices.
 	Explain bool
+	// NoDomainSearch lets groups that share a topology domain use that of their first instance,
+	// if it suffices. Comparisons measure the search for the cheapest domain with it.
+	NoDomainSearch bool
 	// Player plays plans with evictions, for policies that read outlooks; nil: none is played.
 	// lookahead.NewScheduler sets it.
 	Player placement.Player
@@ -64,7 +67,7 @@ func New(config Config) *Scheduler {
 	s := &Scheduler{config: config}
 	options := placement.Options{
 		NewID: config.NewID, TieOrder: config.Ties, Workers: config.Workers, NoFailureCache: config.Forget,
-		Explain: config.Explain, Player: config.Player,
+		Explain: config.Explain, Player: config.Player, NoDomainSearch: config.NoDomainSearch,
 	}
 	if config.Observe != nil {
 		options.OnCall = s.calls.add

@@ -116,7 +116,7 @@ func (e *engine) assemble() error {
 		Queue: worker.LocalQueue(e.broker), Planner: submitter{e}, States: e.store, Evals: e,
 		Scheduler: lookahead.NewScheduler(scheduler.Config{
 			Policies: e.policies, Ties: tiesOf(e.opts, e.file), Workers: e.opts.Workers,
-			Explain: true,
+			Explain: true, NoDomainSearch: e.opts.NoDomainSearch,
 		}),
 		Clock: e.clock, NewEvalID: e.evalID, Observe: e.observe,
 	})

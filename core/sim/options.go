@@ -32,6 +32,9 @@ type Options struct {
 	Ties tiebreak.Order
 	// Workers is the maximum number of goroutines that search for victims; 0: one.
 	Workers int
+	// NoDomainSearch disables the search for the cheapest topology domain; see
+	// scheduler.Config.
+	NoDomainSearch bool
 	// Timing measures decisions by the wall clock. Results then differ from run to
 	// run.
 	Timing bool

@@ -70,6 +70,10 @@ func NewEvaluation(ws *Workspace, set *policy.Set, eval *model.Evaluation, snap 
 	return e, nil
 }
 
+// SearchesDomains reports whether domains are searched before nodes, for groups that must
+// share one.
+func (e *Evaluation) SearchesDomains() bool { return !e.ws.Options.NoDomainSearch }
+
 // ForbidPreemption plans the evaluation without evictions.
 func (e *Evaluation) ForbidPreemption() { e.Preemption = proposal.NoPreemption() }
 

@@ -26,6 +26,8 @@ type Options struct {
 	Player Player
 	// Explain adds the reasons of evictions to plans, as CommitGroup.Choices.
 	Explain bool
+	// NoDomainSearch disables the search of domains before that of nodes.
+	NoDomainSearch bool
 }
 
 // A Workspace holds the memory and the cache that evaluations share. Nothing in it
