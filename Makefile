@@ -107,7 +107,7 @@ pool: build ## three servers and ten nodes on loopback; the leader is killed
 
 .PHONY: test
 test: ## every test with reduced counts, and the race detector where it matters
-	CEDE_QUICK=1 $(GO) test $(TEST_FLAGS) ./...
+	$(GO) test $(TEST_FLAGS) ./...
 	$(call race,$(TEST_FLAGS))
 
 .PHONY: soak

@@ -189,7 +189,7 @@ func (e *engine) writeInitialState() error {
 	for _, a := range e.file.Running {
 		stored := snap.Alloc(a.ID)
 		e.record.initial(stored)
-		e.addEnd(stored)
+		addEnd(&e.timers, e.file, stored, e.now())
 	}
 	for a := range snap.Assignments() {
 		addBindingEnd(&e.timers, snap, a)

@@ -178,6 +178,6 @@ func (e *engine) start(ids ...string) {
 	for _, u := range updates {
 		a := snap.Alloc(u.AllocID)
 		e.record.collector.Started(now, a)
-		e.addEnd(a)
+		addEnd(&e.timers, e.file, a, now)
 	}
 }

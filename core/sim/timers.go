@@ -3,12 +3,13 @@ package sim
 import (
 	"github.com/cede-scheduler/cede/core/lifetime"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
 // addEnd adds the end of an allocation that has started, unless it runs for ever.
-func (e *engine) addEnd(a *model.Allocation) {
-	e.timers.AddStarted(a, e.file.Duration(a.Job, a.Group, a.Index), e.now())
+func addEnd(ends *lifetime.Ends, f *scenario.Resolved, a *model.Allocation, now int64) {
+	ends.AddStarted(a, f.Duration(a.Job, a.Group, a.Index), now)
 }
 
 // addBindingEnd adds the end of an assignment whose binding has a duration.

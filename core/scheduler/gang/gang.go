@@ -133,7 +133,7 @@ func (g *gang) place(key string) (placed bool, err error) {
 
 func newGang(e *placement.Evaluation, missing [][]reconcile.Missing, order []*model.Group) *gang {
 	g := &gang{e: e, missing: missing, order: order, start: mark{e.State.Mark(), e.Unplaced, e.Plan.Mark()}}
-	if waiting := slices.DeleteFunc(slices.Clone(order), func(group *model.Group) bool { return !g.isMissing(group) }); len(waiting) > 0 && e.SearchesDomains() {
+	if waiting := slices.DeleteFunc(slices.Clone(order), func(group *model.Group) bool { return !g.isMissing(group) }); len(waiting) > 0 && placement.SearchesDomains(e) {
 		g.bound = topology.Levels(e.State.Snapshot(), waiting, false)
 	}
 	return g

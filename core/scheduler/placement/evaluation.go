@@ -72,7 +72,7 @@ func NewEvaluation(ws *Workspace, set *policy.Set, eval *model.Evaluation, snap 
 
 // SearchesDomains reports whether domains are searched before nodes, for groups that must
 // share one.
-func (e *Evaluation) SearchesDomains() bool { return !e.ws.Options.NoDomainSearch }
+func SearchesDomains(e *Evaluation) bool { return !e.ws.Options.NoDomainSearch }
 
 // ForbidPreemption plans the evaluation without evictions.
 func (e *Evaluation) ForbidPreemption() { e.Preemption = proposal.NoPreemption() }

@@ -2,8 +2,7 @@
 // that two variables of the environment apply everywhere:
 //
 //   - CEDE_SOAK=1 selects full counts, which take hours.
-//   - CEDE_QUICK=1 selects an eighth of the normal counts: make test, and the race detector
-//     always.
+//   - CEDE_QUICK=1 selects an eighth of the normal counts. The race detector implies it.
 //
 // CEDE_SOAK takes precedence. The package imports the standard library only, because the
 // SDK is copied into other projects.
