@@ -50,8 +50,9 @@ func TestRebalance_PlanIsRunAsShown(t *testing.T) {
 	if err != nil || len(plan.Steps) != 2 || plan.PlanToken == "" {
 		t.Fatalf("%+v, %v", plan, err)
 	}
-	for _, s := range plan.Steps {
-		if len(s.Place) != 1 || len(s.Move) != 1 || s.Move[0].JobID != "small" || s.Move[0].PreviousAllocation == "" {
+	for i, s := range plan.Steps {
+		// The node that loses least may be that to which the first step moves an instance.
+		if len(s.Place) != 1 || len(s.Move) < 1 || len(s.Move) > 1+i || s.Move[0].JobID != "small" || s.Move[0].PreviousAllocation == "" {
 			t.Fatalf("%+v", s)
 		}
 	}
