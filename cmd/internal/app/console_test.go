@@ -75,7 +75,7 @@ func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), node, "test/browser.mjs")
 	cmd.Dir = ui
 	cmd.Env = append(os.Environ(), "CEDE_URL="+s.URL(), "CEDE_CHROMIUM="+chromium, "CEDE_SECURE_URL="+secure.URL(), "CEDE_SECURE_TOKEN="+token,
-		"CEDE_EVENTS="+strconv.Itoa(soak.Count(12_000, 50_000)))
+		"CEDE_EVENTS="+strconv.Itoa(soak.Count(8_000, 50_000)))
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

@@ -96,7 +96,7 @@ func keeps(b *client.Budget) string {
 	case b.MinAvailable != "":
 		return "at least " + string(b.MinAvailable)
 	case b.MaxEvictions != nil:
-		return fmt.Sprintf("at most %s in %s", cmdutil.Count(int(*b.MaxEvictions), "eviction", "evictions"), b.Window)
+		return fmt.Sprintf("at most %s in %s", cmdutil.Count(*b.MaxEvictions, "eviction", "evictions"), b.Window)
 	}
 	return "at most " + string(b.MaxUnavailable) + " missing"
 }

@@ -60,6 +60,7 @@ async function accessible(page) {
 
 async function story(name, path, play, options, { secure = false, picture = true } = {}) {
   if (process.env.CEDE_STORY && !process.env.CEDE_STORY.split(",").includes(name)) return;
+  const start = performance.now();
   try {
     const { page, problems, close } = await open(path, options);
     try {
@@ -73,7 +74,7 @@ async function story(name, path, play, options, { secure = false, picture = true
     } finally {
       await close();
     }
-    console.log("ok", name);
+    console.log("ok", name, `(${((performance.now() - start) / 1000).toFixed(1)} s)`);
   } catch (err) {
     failed++;
     console.log("not ok", name + ":", err instanceof Error ? err.message.replaceAll("\n", " ") : err);
@@ -306,7 +307,7 @@ await story("newcomer's questions", "/ui/", async (page) => {
 // The memory of a page does not grow with the number of events that it has received. The
 // events come from the test, as fast as the page reads them.
 await story("memory", "/ui/servers", async (page) => {
-  const total = Number(process.env.CEDE_EVENTS ?? 12_000);
+  const total = Number(process.env.CEDE_EVENTS ?? 8_000);
   const batch = 2_000;
   const map = {
     Index: 1, Resources: ["cpu"],
