@@ -308,12 +308,15 @@ func TestPolicies_TrialStopsRegressionOfFivePercent(t *testing.T) {
 	for seed := range uint64(runs) {
 		got, roles, _ := runTrial(t, regression(seed, stopWithin, "worse"))
 		blocks += len(got.Blocks)
-		if got.End.Ended == model.TrialStopped && roles.Active == got.Baseline {
+		if got.End.Ended == model.TrialPromoted || roles.Active != got.Baseline {
+			t.Errorf("seed %d: the worse version is active: %+v", seed, got.End)
+		}
+		if got.End.Ended == model.TrialStopped {
 			stopped++
 		}
 	}
 	t.Logf("%d of %d trials were stopped within %d blocks, after %d on average", stopped, runs, stopWithin, blocks/runs)
-	if stopped < runs*90/100 {
+	if soak.Full() && stopped < runs*90/100 { // one trial in ten may not be stopped
 		t.Errorf("%d of %d trials were stopped within %d blocks", stopped, runs, stopWithin)
 	}
 }

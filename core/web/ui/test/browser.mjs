@@ -58,13 +58,26 @@ async function accessible(page) {
   check(serious.length === 0, serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" | ")}`).join("; "));
 }
 
+/** Waits for a promise; after some milliseconds it is an error. A script in a page has no timeout. */
+async function within(milliseconds, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not ended after ${milliseconds / 1000} s`)), milliseconds);
+  });
+  try {
+    await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function story(name, path, play, options, { secure = false, picture = true } = {}) {
   if (process.env.CEDE_STORY && !process.env.CEDE_STORY.split(",").includes(name)) return;
   const start = performance.now();
   try {
     const { page, problems, close } = await open(path, options);
     try {
-      await play(page);
+      await within(180_000, play(page));
       await accessible(page);
       // A browser reports the responses 401 that the sign-in begins with.
       const unexpected = secure ? problems.filter((p) => !p.includes("401") && !p.includes(process.env.CEDE_SECURE_URL)) : problems;
@@ -376,12 +389,15 @@ await story("pictures", "/ui/jobs", async (page) => {
 await story("live", "/ui/evictions", async (page) => {
   await page.getByRole("link", { name: "high" }).first().waitFor();
   const requests = await page.evaluate(() => performance.getEntriesByType("resource").length);
-  const shown = page.evaluate(() => new Promise((resolve) => {
-    const look = () => document.querySelector("main table")?.textContent.includes("tiny") && requestAnimationFrame(() => resolve(Date.now()));
-    new MutationObserver(look).observe(document.querySelector("main"), { childList: true, subtree: true, characterData: true });
-  }));
+  // The observer is installed before the job exists: nothing else changes the table.
+  await page.evaluate(() => {
+    globalThis.shown = new Promise((resolve) => {
+      const look = () => document.querySelector("main table")?.textContent.includes("tiny") && requestAnimationFrame(() => resolve(Date.now()));
+      new MutationObserver(look).observe(document.querySelector("main"), { childList: true, subtree: true, characterData: true });
+    });
+  });
   await put("/v1/jobs", job("tiny", 95, 1));
-  const at = await shown;
+  const at = await page.evaluate(() => globalThis.shown);
   const victim = (await page.getByRole("row", { name: "tiny" }).getByRole("link", { name: /^why/ }).first().getAttribute("href")).split("/").pop();
   const [decision] = await (await fetch(`${url}/v1/allocation/${victim}/decisions`)).json();
   console.log(`# the eviction was shown ${at - Math.floor(decision.Time / 1e6)} ms after its entry in the log`);
