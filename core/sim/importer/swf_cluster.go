@@ -115,7 +115,7 @@ func (s *swf) machinesHeader(file string, log *swfLog) error {
 			"the nodes of the cluster are unknown: add a .swf.machines file next to the log, or MaxNodes and MaxProcs to its header (found: %d and %d)",
 			nodes, procs)}
 	}
-	s.Report.Note(int(nodes), "nodes derived from MaxNodes and MaxProcs because there is no .machines file", "equal, and without memory")
+	s.Report.Note(int(nodes), "nodes derived from MaxNodes and MaxProcs, as the .machines file is missing", "equal, and without memory")
 	s.Report.Note(int(procs%nodes), "processors that cannot be divided over equal nodes", "left out")
 	for i := range int(nodes) {
 		s.Node(swfNode("node", i, int(procs/nodes)))

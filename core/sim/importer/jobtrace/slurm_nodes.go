@@ -161,6 +161,6 @@ func (s *slurm) nodesFromUse(file string) error {
 		}
 		s.Node(n)
 	}
-	s.Report.Note(len(s.used), "nodes derived from NodeList because there is no "+slurmNodes, "the capacity is the largest use at one time")
+	s.Report.Note(len(s.used), "nodes derived from NodeList, as "+slurmNodes+" is missing", "the capacity is the largest use at one time")
 	return nil
 }
