@@ -46,7 +46,7 @@ type call struct {
 	Candidates []candidate `json:"candidates,omitempty"`
 	Nodes      []node      `json:"nodes,omitempty"` // best first, if the policy scored them
 	Recheck    string      `json:"recheck,omitempty"`
-	Failed     bool        `json:"failed,omitempty"` // the policy returned an error
+	Failed     bool        `json:"failed,omitempty"` // it has no answer
 }
 
 // A candidate is a row of the input with its answer.
