@@ -123,28 +123,35 @@ func TestMoves_RespectProtection(t *testing.T) {
 }
 
 // An instance of equal priority is moved only for more work than it is, and only if less work
-// is lost than is placed. Work of lower priority is moved like it would be evicted.
+// is lost than is placed; if the moved one ends by itself, 16 times as much must be gained
+// until then. Work of lower priority is moved like it would be evicted.
 func TestMoves_CostLessThanTheyBring(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		priority int32 // of the instance that is in the way
 		cpu      int64 // of it
-		duration time.Duration
+		ends     time.Duration // of it, from its start
+		duration time.Duration // of the new one
 		want     string
 	}{
-		{"less than is placed", 50, 4, 0, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
-		{"as much as is placed", 50, 5, 0, "g waits for 1"},
-		{"as much, of lower priority", 49, 5, 0, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
-		{"more work is placed than lost", 50, 4, 9 * time.Hour, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
-		{"as much work is lost as placed", 50, 4, 8 * time.Hour, "g waits for 1"},
+		{"less than is placed", 50, 4, 0, 0, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
+		{"as much as is placed", 50, 5, 0, 0, "g waits for 1"},
+		{"as much, of lower priority", 49, 5, 0, 0, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
+		{"more work is placed than lost", 50, 4, 0, 9 * time.Hour, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
+		{"as much work is lost as placed", 50, 4, 0, 8 * time.Hour, "g waits for 1"},
+		{"it ends late", 50, 4, 139 * time.Hour, 0, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
+		{"it ends by itself before that pays", 50, 4, 138 * time.Hour, 0, "g waits for 1"},
+		{"both end late", 50, 4, 139 * time.Hour, 129 * time.Hour, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
+		{"the new one ends before that pays", 50, 4, 139 * time.Hour, 128 * time.Hour, "g waits for 1"},
+		{"of lower priority, it ends soon", 49, 4, 11 * time.Hour, time.Hour, "new.g[0]@n1, old.g[0]#1@n2, stop old1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := movable(t)
 			w.node("n1")
 			w.node("n2")
-			w.run(job("old", tt.priority, tt.cpu, 1).Obj(), "old1", "n1")
+			w.run(job("old", tt.priority, tt.cpu, 1).With(func(g *model.Group) { g.Duration = int64(tt.ends) }).Obj(), "old1", "n1")
 			w.run(job("pin", 50, 2, 1).With(func(g *model.Group) { g.Count = 2 }).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj(), "p1", "n1", "p2", "n2")
 			// n2 is for old alone: new does not fit there.
 			w.job(job("new", 50, 5, 1).With(func(g *model.Group) {

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"maps"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -29,6 +30,11 @@ const (
 	maxMoveCandidates = 12  // instances of such a node
 	maxMoveTries      = 256 // sets for which nodes are searched, in an evaluation
 )
+
+// moveMargin is how many times the work that is lost a placement must gain that would only have
+// waited otherwise (ADR 0075). What it gains is an upper bound: other work might have used the
+// capacity meanwhile, and some might have ended earlier elsewhere.
+const moveMargin = 16
 
 // A moveSearch looks for moves that make room for one instance.
 type moveSearch struct {
@@ -297,8 +303,9 @@ func (s *moveSearch) weigh(site moveSite, allocs []*model.Allocation) moveSet {
 }
 
 // pays reports whether the placement is worth the moves. A placement of higher priority than
-// everything that is moved is, as for evictions. Otherwise more work has to be placed than
-// is interrupted, and if the new instance ends by itself, more than is lost.
+// everything that is moved is, as for evictions. Otherwise more work has to be placed than is
+// interrupted, and the new instance must gain more than is lost until it ends. If those in its
+// way end by themselves, it gains only the time until then, and by a margin.
 func (s *moveSearch) pays(x *moveSet, m reconcile.Missing) bool {
 	if x.priority < s.e.Job.Priority {
 		return true
@@ -307,8 +314,24 @@ func (s *moveSearch) pays(x *moveSet, m reconcile.Missing) bool {
 	if x.size >= size {
 		return false
 	}
-	remaining := s.group.Duration - m.SavedWork
-	return s.group.Duration == 0 || x.lost < float64(size*float64(remaining))
+	gain, margin := timeLeft(s.group, m.SavedWork), 1.0
+	var until int64
+	for _, a := range x.allocs {
+		until = max(until, timeLeft(a.Group, a.SavedWork+a.Age(s.e.Now)))
+	}
+	if until < math.MaxInt64 {
+		gain, margin = min(gain, until), moveMargin
+	}
+	return gain == math.MaxInt64 || x.lost*margin < float64(size*float64(gain))
+}
+
+// timeLeft returns how long an instance of a group that has done some work runs until it ends
+// by itself; math.MaxInt64: it does not.
+func timeLeft(g *model.Group, done int64) int64 {
+	if g.Duration == 0 {
+		return math.MaxInt64
+	}
+	return max(0, g.Duration-done)
 }
 
 // try looks for nodes for the instances of a set, next to the new instance on their node.
