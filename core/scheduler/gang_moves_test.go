@@ -31,6 +31,20 @@ func TestGang_MovesWhileMemberFitsNowhere(t *testing.T) {
 	w.want("j", "j.g[0]#1@n2, stop a, h waits for 1")
 }
 
+// Members that complete the gang count for the rules of a member of their group that moves.
+func TestGang_MemberMovesByRulesOfItsGroup(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.node("n1", func(n *model.Node) { n.Drain = true })
+	w.node("n2")
+	w.run(job("j", 50, 1, 1).Count(2).With(func(g *model.Group) {
+		g.Constraints = []model.Constraint{{Operator: model.OpDistinctHosts}}
+	}).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj(), "a", "n1")
+	w.want("j", "j.g[1]@n2, g waits for 1")
+	w.node("n3")
+	w.want("j", "j.g[0]#1@n3, stop a")
+}
+
 // An update of a gang is placed together or not at all: no two versions run side by side.
 func TestGang_UpdatesTogether(t *testing.T) {
 	t.Parallel()

@@ -70,6 +70,7 @@ func Place(e *placement.Evaluation, missing [][]reconcile.Missing) error {
 		case err != nil:
 			return err
 		case placed:
+			e.Rules.Recount() // the other part may be of the same groups
 			return placeOrExplain(e, parts[1-i], keys[1-i])
 		}
 		reasons.RecheckBy(e.Unplaced.RecheckAt)
