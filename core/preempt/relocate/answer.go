@@ -53,11 +53,15 @@ func (t *target) answer() Answer {
 type places struct {
 	free    [2]int32 // nodes with enough free capacity, in order of position; -1: none
 	targets [2]target
-	// isCut is set if the limit of examined nodes was reached.
-	isCut bool
+	// lastFree and lastTarget are the ranks of the last nodes that were examined for each, if
+	// the limit was reached; math.MaxInt32: it was not.
+	lastFree, lastTarget int32
 }
 
-var noPlaces = places{free: [2]int32{-1, -1}, targets: [2]target{{pos: -1}, {pos: -1}}}
+var noPlaces = places{
+	free: [2]int32{-1, -1}, targets: [2]target{{pos: -1}, {pos: -1}},
+	lastFree: math.MaxInt32, lastTarget: math.MaxInt32,
+}
 
 // at returns the answer for an allocation on the node at home.
 func (p *places) at(home int32) Answer {

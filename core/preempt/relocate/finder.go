@@ -1,6 +1,7 @@
 package relocate
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -39,9 +40,9 @@ type Setup struct {
 	Gap int64
 	// Places are the checks besides capacity; nil: none.
 	Places Places
-	// ByRank holds the positions of all nodes in the order in which ties are broken; nil:
-	// by position.
-	ByRank []int32
+	// ByRank holds the positions of all nodes in the order in which ties are broken, and
+	// RankOf the ranks by position; nil: by position.
+	ByRank, RankOf []int32
 }
 
 // A Finder computes answers on demand and keeps them for one search. Allocations of one
@@ -128,9 +129,7 @@ func (f *Finder) compute(s *shape) {
 	if g.Job.Type.PerNode() {
 		return // its instances never run on another node
 	}
-	if f.Places != nil {
-		f.Places.Prepare(s.row.Alloc)
-	}
+	f.prepare(s)
 	if id, pinned := pinnedTo(g); pinned {
 		if pos, ok := f.Snap.Position(id); ok {
 			f.examineOnly(s, pos)
@@ -143,6 +142,13 @@ func (f *Finder) compute(s *shape) {
 	}
 	f.dims.Reset(&g.Ask, f.Snap.Dims().Len())
 	f.findTargets(s)
+}
+
+// prepare selects a shape for the checks besides capacity.
+func (f *Finder) prepare(s *shape) {
+	if f.Places != nil {
+		f.Places.Prepare(s.row.Alloc)
+	}
 }
 
 // pinnedTo returns the ID of the only node that a group may run on, if its constraints name
@@ -179,7 +185,7 @@ func (f *Finder) findFree(s *shape) {
 		f.nodes[c] = f.Snap.Chunk(c).Fitting(&g.Ask)
 		total += bits.OnesCount64(f.nodes[c])
 	}
-	s.isCut = f.examine(total, func(chunk *state.Chunk, i int, pos int32) (enough bool) {
+	s.lastFree = f.examine(total, func(chunk *state.Chunk, i int, pos int32) (enough bool) {
 		if !f.fits(g, chunk, i, pos) {
 			return false
 		}
@@ -193,8 +199,9 @@ func (f *Finder) findFree(s *shape) {
 }
 
 // examine calls visit with the nodes to be examined that may run the prepared allocation if
-// they have the capacity, until visit returns true. It reports whether the limit was reached.
-func (f *Finder) examine(total int, visit func(chunk *state.Chunk, i int, pos int32) (enough bool)) (isCut bool) {
+// they have the capacity, until visit returns true. If the limit is reached, it returns the rank
+// of the last node that counted, else math.MaxInt32.
+func (f *Finder) examine(total int, visit func(chunk *state.Chunk, i int, pos int32) (enough bool)) (last int32) {
 	if total > maxExamined && f.ByRank != nil {
 		return f.examineByRank(visit)
 	}
@@ -205,32 +212,41 @@ func (f *Finder) examine(total int, visit func(chunk *state.Chunk, i int, pos in
 			i := bits.TrailingZeros64(nodes)
 			pos := int32(c*state.ChunkSize + i)
 			if left <= 0 {
-				return true
+				return last
 			}
-			if f.allows(chunk, i, pos, &left) && visit(chunk, i, pos) {
-				return false
+			if last = pos; f.allows(chunk, i, pos, &left) && visit(chunk, i, pos) {
+				return math.MaxInt32
 			}
 		}
 	}
-	return false
+	return math.MaxInt32
 }
 
 // examineByRank is examine in the order in which ties are broken.
-func (f *Finder) examineByRank(visit func(chunk *state.Chunk, i int, pos int32) (enough bool)) (isCut bool) {
+func (f *Finder) examineByRank(visit func(chunk *state.Chunk, i int, pos int32) (enough bool)) (last int32) {
 	left := maxExamined
-	for _, pos := range f.ByRank {
+	for rank, pos := range f.ByRank {
 		c, i := int(pos)/state.ChunkSize, int(pos)%state.ChunkSize
 		if f.nodes[c]>>i&1 == 0 {
 			continue
 		}
 		if left <= 0 {
-			return true
+			return last
 		}
+		last = int32(rank)
 		if chunk := f.Snap.Chunk(c); f.allows(chunk, i, pos, &left) && visit(chunk, i, pos) {
-			return false
+			return math.MaxInt32
 		}
 	}
-	return false
+	return math.MaxInt32
+}
+
+// rank returns the position of a node in the order in which nodes are examined.
+func (f *Finder) rank(pos int32) int32 {
+	if f.RankOf == nil {
+		return pos
+	}
+	return f.RankOf[pos]
 }
 
 // allows reports whether a node may run the prepared allocation if it has the capacity, and

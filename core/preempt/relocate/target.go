@@ -13,22 +13,32 @@ import (
 // findTargets finds the two nodes on which evictions for a shape cost least.
 func (f *Finder) findTargets(s *shape) {
 	g, total := s.row.Group, 0
-	ceiling := int64(g.Job.Priority) - f.Gap
 	for c := range f.nodes {
 		chunk := f.Snap.Chunk(c)
 		f.nodes[c] = chunk.Eligible()
 		for nodes := f.nodes[c]; nodes != 0; nodes &= nodes - 1 {
-			if i := bits.TrailingZeros64(nodes); int64(chunk.MinPriority(i)) > ceiling {
+			if i := bits.TrailingZeros64(nodes); !f.hasCandidates(g, chunk, i) {
 				f.nodes[c] &^= 1 << i
 			}
 		}
 		total += bits.OnesCount64(f.nodes[c])
 	}
-	isCut := f.examine(total, func(chunk *state.Chunk, i int, pos int32) (enough bool) {
+	s.lastTarget = f.examine(total, func(chunk *state.Chunk, i int, pos int32) (enough bool) {
 		s.addTarget(f.target(g, chunk, i, pos))
 		return false
 	})
-	s.isCut = s.isCut || isCut
+}
+
+// hasCandidates reports whether the priority of something on a node permits its eviction for a
+// group.
+func (f *Finder) hasCandidates(g *model.Group, chunk *state.Chunk, i int) bool {
+	return int64(chunk.MinPriority(i)) <= int64(g.Job.Priority)-f.Gap
+}
+
+// isCandidate reports whether a node is among those that findTargets examines.
+func (f *Finder) isCandidate(g *model.Group, snap *state.Snapshot, pos int32) bool {
+	chunk, i := snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	return chunk.Eligible()>>i&1 == 1 && f.hasCandidates(g, chunk, i)
 }
 
 // target returns what evictions for a group on a node cost at least by ascending priority.

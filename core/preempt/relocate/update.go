@@ -1,6 +1,9 @@
 package relocate
 
 import (
+	"math"
+	"slices"
+
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -20,17 +23,15 @@ func (f *Finder) AppendExceptions(list []int32) []int32 {
 // appends the nodes with other answers for their allocations than before, in random order.
 // everywhere is set if the answers about other nodes may have changed as well.
 func (f *Finder) Update(snap *state.Snapshot, positions, list []int32) (changed []int32, everywhere bool) {
+	old := f.Snap
 	f.Snap = snap
 	everywhere = len(f.alone) > 0
 	clear(f.alone)
 	for _, s := range f.shapes {
-		if !f.affects(s, positions) {
-			continue
-		}
-		// Computing again costs the same bounded work as before, and is exact: the changed
-		// node may have been one of the two places, and the third place was not stored.
 		before := s.places
-		f.compute(s)
+		if !f.adjust(s, old, positions) {
+			f.compute(s)
+		}
 		if before.at(-1) != s.at(-1) {
 			everywhere = true
 			continue
@@ -44,27 +45,65 @@ func (f *Finder) Update(snap *state.Snapshot, positions, list []int32) (changed 
 	return list, everywhere
 }
 
-// affects reports whether a change of nodes may change the places of a shape. It may return
-// true in vain, but not false: a node that was excluded so far can only matter if it
-// has the capacity now, or if evictions there may cost no more than on the second target.
-func (f *Finder) affects(s *shape, positions []int32) bool {
-	if s.isCut {
-		return true // other nodes may be examined
-	}
+// adjust brings the places of a shape up to date by examining the changed nodes alone. It
+// returns false if they have to be computed: a node that was one of the two places may no longer
+// be, and the third place was not stored.
+func (f *Finder) adjust(s *shape, old *state.Snapshot, positions []int32) bool {
 	g := s.row.Group
+	if g.Job.Type.PerNode() {
+		return true
+	}
+	if id, pinned := pinnedTo(g); pinned {
+		return !slices.ContainsFunc(positions, func(pos int32) bool { return f.Snap.NodeAt(pos).ID == id })
+	}
+	prepared := false
 	for _, pos := range positions {
-		if pos == s.free[0] || pos == s.free[1] || pos == s.targets[0].pos || pos == s.targets[1].pos {
-			return true
+		if f.affectsFree(s, pos) {
+			return false
 		}
 		if s.free[1] >= 0 { // two nodes answer for every home
 			continue
 		}
-		chunk, i := f.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-		lowest := int64(chunk.MinPriority(i))
-		isTarget := lowest <= int64(g.Job.Priority)-f.Gap && (s.targets[1].pos < 0 || lowest <= int64(s.targets[1].priority))
-		if isTarget || chunk.Fitting(&g.Ask)>>i&1 == 1 {
-			return true
+		if pos == s.targets[0].pos || pos == s.targets[1].pos {
+			return false
+		}
+		is := f.isCandidate(g, f.Snap, pos)
+		if s.lastTarget < math.MaxInt32 {
+			if f.rank(pos) > s.lastTarget {
+				continue
+			}
+			if is != f.isCandidate(g, old, pos) {
+				return false // another node is the last one
+			}
+		}
+		if !is {
+			continue
+		}
+		if !prepared {
+			f.prepare(s)
+			f.dims.Reset(&g.Ask, f.Snap.Dims().Len())
+			prepared = true
+		}
+		if chunk, i := f.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize; f.allows(chunk, i, pos, new(int)) {
+			s.addTarget(f.target(g, chunk, i, pos))
 		}
 	}
-	return false
+	return true
+}
+
+// affectsFree reports whether a change of a node may change the nodes with free capacity. It may
+// return true in vain, but not false. If not all nodes were examined, those after the last one do
+// not matter, and one before it may leave its place to another.
+func (f *Finder) affectsFree(s *shape, pos int32) bool {
+	if pos == s.free[0] || pos == s.free[1] {
+		return true
+	}
+	if s.free[1] >= 0 {
+		return false
+	}
+	if s.lastFree < math.MaxInt32 {
+		return f.rank(pos) <= s.lastFree
+	}
+	chunk, i := f.Snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+	return chunk.Fitting(&s.row.Group.Ask)>>i&1 == 1
 }

@@ -2,7 +2,6 @@ package gang
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
+	"github.com/cede-scheduler/cede/core/scheduler/proposal"
 	"github.com/cede-scheduler/cede/core/scheduler/rank"
 	"github.com/cede-scheduler/cede/core/scheduler/topology"
 	"github.com/cede-scheduler/cede/core/state"
@@ -31,8 +31,11 @@ const (
 
 // A way is a successful attempt to place the gang.
 type way struct {
-	domains map[*model.Group]*feasible.Domain // by group
 	preempt.Joint
+	// The evaluation after the attempt.
+	plan     *proposal.Plan
+	state    proposal.StateMark
+	unplaced placement.Unplaced
 }
 
 // A domainSearch places groups level by level, each in a domain within that of the level
@@ -67,16 +70,17 @@ func (g *gang) placeInDomains(levels []topology.Level) (placed, exhaustive bool,
 		// An allocation that is replaced may be the only reason for a domain.
 		return false, !s.cut && len(s.pricer.Stopped) == 0 && (!s.fits || g.greedyIsComplete(levels)), nil
 	}
-	// The attempt is repeated: it depends on nothing that has changed.
-	err = g.placeWithin(s.best.domains)
-	return err == nil, true, err
+	s.best.reinstate(g)
+	return true, true, nil
 }
 
 // prepare sets up the pricer, and the levels: coarse ones have fewer domains.
 func (s *domainSearch) prepare() {
 	e := s.e
 	// Invariant: every attempt starts from this snapshot, so that prices hold for all of them.
-	s.pricer = topology.Pricer{Snap: e.State.Freeze(), Ceiling: placement.ReclaimCeiling(e), Stopped: map[string]bool{}}
+	s.pricer = topology.Pricer{
+		Snap: e.State.Freeze(), Ceiling: placement.ReclaimCeiling(e), Stopped: map[string]bool{}, Workers: e.Workers(),
+	}
 	for _, list := range s.missing {
 		for i := range list {
 			if a := list[i].Replaces; a != nil {
@@ -163,21 +167,21 @@ func (s *domainSearch) restrict(l *topology.Level, d *feasible.Domain) {
 // candidates returns the domains of a level that have enough capacity, with their prices, in
 // tie order.
 func (s *domainSearch) candidates(l *topology.Level, within *feasible.Domain, outer *topology.Price) (list []candidate) {
-	domains := topology.Partition(s.pricer.Snap, l.Key, within, s.e.NodesInOrder())
-	for rank, d := range domains {
+	var domains []*feasible.Domain
+	for rank, d := range topology.Partition(s.pricer.Snap, l.Key, within, s.e.NodesInOrder()) {
 		if l.Value == "" || l.Value == d.Value {
+			domains = append(domains, d)
 			list = append(list, candidate{Domain: d, rank: rank, Price: topology.Price{Fits: true}})
 		}
 	}
 	// Each group is priced by itself. Together they may need more, but never less.
 	for k, group := range l.Groups {
-		checker := feasible.NewNodeChecker(group, s.e.State.Base.ClassCount())
+		prices := s.pricer.Prices(len(s.missing[group.Position]), group, domains)
 		for i := range list {
-			price := s.pricer.Price(checker, len(s.missing[group.Position]), group, list[i].Domain)
 			if c := &list[i]; k == 0 {
-				c.Price = price
+				c.Price = prices[i]
 			} else {
-				c.Join(&price)
+				c.Join(&prices[i])
 			}
 		}
 	}
@@ -328,12 +332,20 @@ func (g *gang) evicts() bool {
 // takeWay returns the way in which the gang is placed, and takes the gang back.
 func (s *domainSearch) takeWay() *way {
 	s.reprieveVictims()
-	w := &way{domains: maps.Clone(s.domains)}
-	group := s.e.Plan.GroupAt(s.start.plan)
+	e := s.e
+	w := &way{plan: e.Plan.Clone(), state: e.State.Mark(), unplaced: e.Unplaced}
+	group := e.Plan.GroupAt(s.start.plan)
 	w.Placed = slices.DeleteFunc(slices.Clone(group.Placements), func(a *model.Allocation) bool { return a.MovedFrom != "" })
 	for i := range group.Evictions {
-		w.Victims = append(w.Victims, s.e.State.Base.Alloc(group.Evictions[i].AllocID))
+		w.Victims = append(w.Victims, e.State.Base.Alloc(group.Evictions[i].AllocID))
 	}
 	s.rollback()
 	return w
+}
+
+// reinstate returns the evaluation to the end of the attempt.
+func (w *way) reinstate(g *gang) {
+	*g.e.Plan, g.e.Unplaced = *w.plan, w.unplaced
+	g.e.State.Rollback(w.state)
+	g.recount()
 }

@@ -184,7 +184,6 @@ func PlaceTogether(e *placement.Evaluation, missing [][]reconcile.Missing) (othe
 		g.rollback()
 		return missing, nil
 	}
-	g.reprieveVictims()
 	g.recount()
 	return others, nil
 }
@@ -252,9 +251,6 @@ func (g *gang) try(explain bool) (placed bool, err error) {
 	e, exhaustive := g.e, false
 	if len(g.bound) > 0 {
 		placed, exhaustive, err = g.placeInDomains(g.bound)
-		if placed {
-			g.reprieveVictims()
-		}
 		if placed || err != nil || exhaustive && !explain {
 			return placed, err
 		}

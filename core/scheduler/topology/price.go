@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
@@ -32,7 +33,13 @@ type Pricer struct {
 	Stopped map[string]bool
 	// ListRows requests Bound.Rows.
 	ListRows bool
+	// Workers is the number of goroutines; 0 or 1: one.
+	Workers int
+}
 
+// A pricing is the memory of one goroutine of a Pricer.
+type pricing struct {
+	*Pricer
 	group   *model.Group
 	perNode int   // most instances on a node
 	ceiling int64 // of the pass at hand
@@ -71,13 +78,31 @@ const (
 	raise = 1 << 31
 )
 
-// Price returns the price of so many instances of a group in a domain. checker must be that
-// of the group. It costs one pass over the candidates of the domain.
-func (p *Pricer) Price(checker *feasible.NodeChecker, need int, group *model.Group, d *feasible.Domain) Price {
-	p.group, p.perNode = group, need
-	if feasible.DistinctHosts(group) {
-		p.perNode = 1
+// Prices returns the prices of so many instances of a group in each of some domains. It costs
+// one pass over the candidates of the domains.
+func (p *Pricer) Prices(need int, group *model.Group, domains []*feasible.Domain) []Price {
+	list := make([]Price, len(domains))
+	workers := max(1, min(p.Workers, len(domains)))
+	share := func(first int) {
+		one, checker := pricing{Pricer: p, group: group, perNode: need}, feasible.NewNodeChecker(group, p.Snap.ClassCount())
+		if feasible.DistinctHosts(group) {
+			one.perNode = 1
+		}
+		for i := first; i < len(domains); i += workers {
+			list[i] = one.price(checker, need, domains[i])
+		}
 	}
+	var wg sync.WaitGroup
+	for first := 1; first < workers; first++ {
+		wg.Go(func() { share(first) })
+	}
+	share(0)
+	wg.Wait()
+	return list
+}
+
+// price returns the price of a domain.
+func (p *pricing) price(checker *feasible.NodeChecker, need int, d *feasible.Domain) Price {
 	pos := p.addNodes(checker, need, d, p.Ceiling)
 	price := Price{Fits: need <= p.free, Least: preempt.Bound{Pos: pos, Highest: math.MinInt32}}
 	price.Above = price.Least
@@ -100,7 +125,7 @@ func (p *Pricer) Price(checker *feasible.NodeChecker, need int, group *model.Gro
 
 // addNodes adds the offers of the nodes of a domain if everything up to a ceiling may be evicted,
 // and returns the position of some feasible node; -1: there is none.
-func (p *Pricer) addNodes(checker *feasible.NodeChecker, need int, d *feasible.Domain, ceiling int64) (pos int32) {
+func (p *pricing) addNodes(checker *feasible.NodeChecker, need int, d *feasible.Domain, ceiling int64) (pos int32) {
 	p.free, p.steps, p.offers, p.ceiling, pos = 0, p.steps[:0], p.offers[:0], ceiling, -1
 	eachNode(p.Snap, d, func(chunk *state.Chunk, c, i int) {
 		if p.free >= need || !checker.Feasible(chunk, i) {
@@ -115,7 +140,7 @@ func (p *Pricer) addNodes(checker *feasible.NodeChecker, need int, d *feasible.D
 }
 
 // addNode adds the offer of a node. Nodes without candidates add their free instances alone.
-func (p *Pricer) addNode(chunk *state.Chunk, c, i int) {
+func (p *pricing) addNode(chunk *state.Chunk, c, i int) {
 	p.left, p.largest, p.rows, p.sums = model.Vector{}, model.Vector{}, p.rows[:0], append(p.sums[:0], 0)
 	ask := &p.group.Ask
 	for _, d := range ask.Dims {
@@ -137,7 +162,7 @@ func (p *Pricer) addNode(chunk *state.Chunk, c, i int) {
 }
 
 // releaseStopped adds the capacity of allocations that the instances replace.
-func (p *Pricer) releaseStopped(rows []state.Row) {
+func (p *pricing) releaseStopped(rows []state.Row) {
 	if len(p.Stopped) == 0 {
 		return
 	}
@@ -150,7 +175,7 @@ func (p *Pricer) releaseStopped(rows []state.Row) {
 
 // release evicts the candidates of a node, ascending by priority, and records the priorities at
 // which more instances fit. It returns how many fit in the end.
-func (p *Pricer) release(rows []state.Row, fits int) int {
+func (p *pricing) release(rows []state.Row, fits int) int {
 	ask, own := &p.group.Ask, p.group.Job
 	for x := range rows {
 		row := &rows[x]
@@ -177,7 +202,7 @@ func (p *Pricer) release(rows []state.Row, fits int) int {
 
 // makeOffer returns the offer of a node on which fits instances fit now, and most after
 // evictions.
-func (p *Pricer) makeOffer(free *model.Vector, fits, most, c, i int) offer {
+func (p *pricing) makeOffer(free *model.Vector, fits, most, c, i int) offer {
 	o := offer{chunk: c, node: i, more: most - fits, victims: math.MaxInt64, sum: math.MaxInt64}
 	for n := 1; n <= o.more; n++ {
 		rows := p.fewestRows(free, fits+n)
@@ -193,7 +218,7 @@ func (p *Pricer) makeOffer(free *model.Vector, fits, most, c, i int) offer {
 // leastSum returns the least raised sum of candidates that make room for n instances, of which
 // fewest are needed at least. Either there are more, or each of them is large enough that as many
 // suffice with the others as large as the largest one.
-func (p *Pricer) leastSum(free *model.Vector, n, fewest int) (sum int64) {
+func (p *pricing) leastSum(free *model.Vector, n, fewest int) (sum int64) {
 	left := fewest
 	for x := 0; x < len(p.rows) && left > 0; x++ {
 		if p.suffices(free, n, fewest-1, &p.rows[x].Group.Ask.Vec) {
@@ -215,7 +240,7 @@ func (p *Pricer) leastSum(free *model.Vector, n, fewest int) (sum int64) {
 
 // suffices reports whether a candidate with an amount makes room for n instances together with
 // others as large as the largest one.
-func (p *Pricer) suffices(free *model.Vector, n, others int, amount *model.Vector) bool {
+func (p *pricing) suffices(free *model.Vector, n, others int, amount *model.Vector) bool {
 	for _, d := range p.group.Ask.Dims {
 		if free[d]+amount[d]+int64(others)*p.largest[d] < int64(n)*p.group.Ask.Vec[d] {
 			return false
@@ -227,7 +252,7 @@ func (p *Pricer) suffices(free *model.Vector, n, others int, amount *model.Vecto
 // fewestRows returns the least number of candidates that make room for n instances: by
 // dimension, as many as if each of them held as much as the largest one.
 // Invariant: it does not fall as n rises.
-func (p *Pricer) fewestRows(free *model.Vector, n int) int {
+func (p *pricing) fewestRows(free *model.Vector, n int) int {
 	rows := int64(1)
 	for _, d := range p.group.Ask.Dims {
 		if lack := int64(n)*p.group.Ask.Vec[d] - free[d]; lack > 0 && p.largest[d] > 0 {
@@ -239,7 +264,7 @@ func (p *Pricer) fewestRows(free *model.Vector, n int) int {
 
 // leastHighest returns the lowest priority up to which candidates have to leave before so many
 // more instances fit; ok is false if they never do.
-func (p *Pricer) leastHighest(need int) (priority int32, ok bool) {
+func (p *pricing) leastHighest(need int) (priority int32, ok bool) {
 	slices.SortFunc(p.steps, func(a, b step) int { return cmp.Compare(a.priority, b.priority) })
 	for _, s := range p.steps {
 		if need -= s.more; need <= 0 {
@@ -251,7 +276,7 @@ func (p *Pricer) leastHighest(need int) (priority int32, ok bool) {
 
 // fill sets the totals of instances that lack free capacity. Each value is a bound by itself:
 // the cheapest nodes by one of them need not be the cheapest by another.
-func (p *Pricer) fill(b *preempt.Bound, need int) {
+func (p *pricing) fill(b *preempt.Bound, need int) {
 	// Rounded up at the end, so that shares of a victim add up to whole ones.
 	victims := p.cheapest(need, func(o offer) int64 { return o.victims })
 	b.Victims = int32((victims + victimScale - 1) / victimScale)
@@ -259,7 +284,7 @@ func (p *Pricer) fill(b *preempt.Bound, need int) {
 }
 
 // cheapest returns the least cost of so many instances.
-func (p *Pricer) cheapest(need int, cost func(offer) int64) (sum int64) {
+func (p *pricing) cheapest(need int, cost func(offer) int64) (sum int64) {
 	slices.SortStableFunc(p.offers, func(a, b offer) int { return cmp.Compare(cost(a), cost(b)) })
 	for i := range p.offers {
 		n := min(need, p.offers[i].more)
@@ -273,7 +298,7 @@ func (p *Pricer) cheapest(need int, cost func(offer) int64) (sum int64) {
 
 // listRows lists the candidates of the cheapest nodes as an estimate for policies that read
 // victims one by one. The offers must be sorted by the sum of priorities.
-func (p *Pricer) listRows(b *preempt.Bound, need int) {
+func (p *pricing) listRows(b *preempt.Bound, need int) {
 	for i := range p.offers {
 		o := &p.offers[i]
 		rows, listed := p.Snap.Chunk(o.chunk).Rows(o.node), 0
