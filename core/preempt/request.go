@@ -32,9 +32,8 @@ type Request struct {
 	// Elsewhere are the scheduler's checks of nodes for the candidates of any job, for
 	// policies that read where candidates could run instead; nil: capacity alone decides.
 	Elsewhere relocate.Places
-	// ByRank holds the positions of all nodes in tie order, and RankOf the ranks by
-	// position; nil: by position.
-	ByRank, RankOf []int32
+	// ByRank holds the positions of all nodes in tie order; nil: by position.
+	ByRank []int32
 	// RemoteEvictions allows evictions on other nodes that make a node feasible.
 	RemoteEvictions bool
 	// Excluded are never candidates; nil: none are excluded.

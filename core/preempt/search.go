@@ -67,7 +67,7 @@ func (s *search) startRelocations(snap *state.Snapshot) {
 	if !s.req.Policy.Hooks().Has(policy.HookDelta) {
 		gap = int64(BaseGap(s.req.Policy, s.req.Delta))
 	}
-	s.relocations.Start(relocate.Setup{Snap: snap, Now: s.req.Now, Gap: gap, Places: s.req.Elsewhere, ByRank: s.req.ByRank, RankOf: s.req.RankOf})
+	s.relocations.Start(relocate.Setup{Snap: snap, Now: s.req.Now, Gap: gap, Places: s.req.Elsewhere, ByRank: s.req.ByRank})
 }
 
 // startView prepares a worker's view of where candidates could run.

@@ -129,8 +129,8 @@ func TestMoves_CostLessThanTheyBring(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
-		priority int32 // of the instance that is in the way
-		cpu      int64 // of it
+		priority int32         // of the instance that is in the way
+		cpu      int64         // of it
 		ends     time.Duration // of it, from its start
 		duration time.Duration // of the new one
 		want     string

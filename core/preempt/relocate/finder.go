@@ -40,9 +40,9 @@ type Setup struct {
 	Gap int64
 	// Places are the checks besides capacity; nil: none.
 	Places Places
-	// ByRank holds the positions of all nodes in the order in which ties are broken, and
-	// RankOf the ranks by position; nil: by position.
-	ByRank, RankOf []int32
+	// ByRank holds the positions of all nodes in the order in which ties are broken; nil:
+	// by position.
+	ByRank []int32
 }
 
 // A Finder computes answers on demand and keeps them for one search. Allocations of one
@@ -52,6 +52,8 @@ type Finder struct {
 	Setup
 	shapes map[string]*shape
 	alone  map[*model.Allocation]*shape // of groups that depend on themselves
+
+	ranks []int32 // by position; empty: not computed yet
 
 	// Scratch of compute.
 	nodes   []uint64 // to be examined, by chunk
@@ -73,6 +75,7 @@ type shape struct {
 func (f *Finder) Start(s Setup) {
 	f.Setup = s
 	f.Gap = max(1, s.Gap)
+	f.ranks = f.ranks[:0]
 	clear(f.shapes)
 	clear(f.alone)
 	if f.shapes == nil {
@@ -243,10 +246,16 @@ func (f *Finder) examineByRank(visit func(chunk *state.Chunk, i int, pos int32) 
 
 // rank returns the position of a node in the order in which nodes are examined.
 func (f *Finder) rank(pos int32) int32 {
-	if f.RankOf == nil {
+	if f.ByRank == nil {
 		return pos
 	}
-	return f.RankOf[pos]
+	if len(f.ranks) == 0 {
+		f.ranks = scratch.Sized(f.ranks, f.Snap.ChunkCount()*state.ChunkSize)
+		for rank, pos := range f.ByRank {
+			f.ranks[pos] = int32(rank)
+		}
+	}
+	return f.ranks[pos]
 }
 
 // allows reports whether a node may run the prepared allocation if it has the capacity, and

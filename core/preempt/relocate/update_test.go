@@ -22,9 +22,9 @@ func TestFinder_UpdateAnswersAsNewSearch(t *testing.T) {
 		snap := fullCluster(r, 200+40*int(seed))
 		var order rank.Order
 		order.Refresh(snap, tiebreak.Order{})
-		setup := relocate.Setup{Snap: snap, Now: 1, Gap: 1, ByRank: order.ByRank, RankOf: order.RankOf}
+		setup := relocate.Setup{Snap: snap, Now: 1, Gap: 1, ByRank: order.ByRank}
 		if seed%3 == 0 {
-			setup.ByRank, setup.RankOf = nil, nil
+			setup.ByRank = nil
 		}
 		var kept, fresh relocate.Finder
 		kept.Start(setup)

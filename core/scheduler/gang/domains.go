@@ -79,7 +79,7 @@ func (s *domainSearch) prepare() {
 	e := s.e
 	// Invariant: every attempt starts from this snapshot, so that prices hold for all of them.
 	s.pricer = topology.Pricer{
-		Snap: e.State.Freeze(), Ceiling: placement.ReclaimCeiling(e), Stopped: map[string]bool{}, Workers: e.Workers(),
+		Snap: e.State.Freeze(), Ceiling: placement.ReclaimCeiling(e), Stopped: map[string]bool{}, Workers: placement.Workers(e),
 	}
 	for _, list := range s.missing {
 		for i := range list {

@@ -140,7 +140,7 @@ func (u *PolicyUse) ChooserInfo() (monotone, readsVictims bool) {
 }
 
 // Workers returns the number of goroutines that may share a search; 0 or 1: one.
-func (e *Evaluation) Workers() int { return e.ws.Options.Workers }
+func Workers(e *Evaluation) int { return e.ws.Options.Workers }
 
 // NodesInOrder returns the positions of all nodes in tie order.
 func (e *Evaluation) NodesInOrder() []int32 { return e.ws.Order.ByRank }

@@ -49,7 +49,7 @@ func (e *Evaluation) request(g *model.Group, waitingSince int64) (preempt.Reques
 		Group: g, Now: e.Now, Algorithm: e.State.Base.Config().Algorithm, Delta: e.State.Base.Config().PriorityDelta,
 		Waiting: max(0, e.Now-waitingSince), Attempts: e.Eval.Attempts,
 		Policy: version, Default: e.Policy.Set.Default(),
-		Elsewhere: &e.ws.elsewhere, ByRank: e.ws.Order.ByRank, RankOf: e.ws.Order.RankOf,
+		Elsewhere: &e.ws.elsewhere, ByRank: e.ws.Order.ByRank,
 		Evictions: &e.evictions, TieOrder: e.ws.Options.TieOrder, Workers: e.ws.Options.Workers, OnCall: e.ws.Options.OnCall, Explain: e.ws.Options.Explain,
 		// An instance of a system job has one node, and its instances are placed together.
 		RemoteEvictions: !e.Job.Type.PerNode(),
