@@ -24,10 +24,10 @@ type Args struct {
 	// DefaultPreemption. Default: 100, all of them.
 	MinCandidateNodesPercentage *int32 `json:"minCandidateNodesPercentage,omitempty"`
 	// Deadline bounds a call of the policy. Default: 3s.
-	Deadline metav1.Duration `json:"deadline,omitempty"`
+	Deadline metav1.Duration `json:"deadline,omitzero"`
 	// EvictionDeadline is the time within which a named victim must start to terminate.
 	// Afterwards it counts as running again. Default: 1m.
-	EvictionDeadline metav1.Duration `json:"evictionDeadline,omitempty"`
+	EvictionDeadline metav1.Duration `json:"evictionDeadline,omitzero"`
 }
 
 // readArgs decodes the arguments and sets defaults. It returns an error if they are

@@ -83,7 +83,7 @@ func (g *groupPreemption) preempt(ctx context.Context, group fwk.PodGroupInfo, s
 		err = fmt.Errorf("the pod group does not fit without the victims of the policy: %s", status.Message())
 		extender.GangsOf(c.extender).Record(gang, nil)
 	}
-	c.log.Warn("policy not used for the preemption of a pod group", "pod_group", klog.KObj(group).String(), "err", err)
+	c.log.WarnContext(ctx, "policy not used for the preemption of a pod group", "pod_group", klog.KObj(group).String(), "err", err)
 	if c.onFault == extender.EvictNone {
 		return nil, fwk.NewStatus(fwk.Unschedulable, err.Error())
 	}

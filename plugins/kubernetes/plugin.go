@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -101,6 +102,7 @@ func (p *Plugin) Name() string { return Name }
 
 // PostFilter evicts pods so that the pod fits on a node.
 func (p *Plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, m fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	//nolint:fatcontext // each cycle replaces the context of the previous one
 	p.consultant.cycle.ctx, p.consultant.cycle.state, p.consultant.cycle.hopeless = ctx, state, false
 	p.consultant.dryRun.reset()
 	result, status := p.DefaultPreemption.PostFilter(ctx, state, pod, m)
@@ -119,5 +121,5 @@ type consultingHandle struct {
 
 func (h *consultingHandle) Extenders() []fwk.Extender {
 	configured := h.Handle.Extenders()
-	return append(configured[:len(configured):len(configured)], h.consultant)
+	return append(slices.Clip(configured), h.consultant)
 }

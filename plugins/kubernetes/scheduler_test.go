@@ -141,8 +141,9 @@ func (c *simulatedCluster) create(pods ...*corev1.Pod) {
 	}
 }
 
-func simulatedNode(name, cpu string) *corev1.Node {
-	amounts := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
+// simulatedNode returns a node of two CPUs.
+func simulatedNode(name string) *corev1.Node {
+	amounts := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}, Status: corev1.NodeStatus{Capacity: amounts, Allocatable: amounts},
 	}
@@ -169,20 +170,18 @@ func simulatedPod(name, node, group string, priority int32) *corev1.Pod {
 	return p
 }
 
-func simulatedGroup(name string, priority int32, together bool, minCount int32) *schedulingv1beta1.PodGroup {
+// simulatedGroup returns a gang of two pods.
+func simulatedGroup(name string, priority int32, together bool) *schedulingv1beta1.PodGroup {
 	g := &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name), ResourceVersion: "1"},
 		Spec: schedulingv1beta1.PodGroupSpec{
 			Priority:         &priority,
 			DisruptionMode:   &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}},
-			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}},
+			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: 2}},
 		},
 	}
 	if together {
 		g.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
-	}
-	if minCount > 0 {
-		g.Spec.SchedulingPolicy = schedulingv1beta1.PodGroupSchedulingPolicy{Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: minCount}}
 	}
 	return g
 }
@@ -191,12 +190,12 @@ func simulatedGroup(name string, priority int32, together bool, minCount int32) 
 // the groups that are evicted together.
 func TestPlugin_EvictsChoiceOfPolicy(t *testing.T) {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
-	two := []runtime.Object{simulatedNode("n1", "2"), simulatedNode("n2", "2")}
+	two := []runtime.Object{simulatedNode("n1"), simulatedNode("n2")}
 	singles := slices.Concat(two, []runtime.Object{
 		simulatedPod("a", "n1", "", 5), simulatedPod("b", "n1", "", 50), simulatedPod("c", "n2", "", 10), simulatedPod("d", "n2", "", 2000),
 	})
 	ring := slices.Concat(two, []runtime.Object{
-		simulatedGroup("ring", 5, true, 2), simulatedPod("a", "n1", "ring", 5), simulatedPod("b", "n2", "ring", 5),
+		simulatedGroup("ring", 5, true), simulatedPod("a", "n1", "ring", 5), simulatedPod("b", "n2", "ring", 5),
 		simulatedPod("c", "n1", "", 2000), simulatedPod("d", "n2", "", 2000),
 	})
 	for name, k := range map[string]struct {
@@ -207,12 +206,14 @@ func TestPlugin_EvictsChoiceOfPolicy(t *testing.T) {
 		"pod":                         {singles, []*corev1.Pod{simulatedPod("high", "", "", 1000)}, "a"},
 		"pod, group on several nodes": {ring, []*corev1.Pod{simulatedPod("high", "", "", 1000)}, "a b"},
 		"gang": {
-			append(singles, simulatedGroup("gang", 1000, false, 2)),
-			[]*corev1.Pod{simulatedPod("h1", "", "gang", 1000), simulatedPod("h2", "", "gang", 1000)}, "a c",
+			append(singles, simulatedGroup("gang", 1000, false)),
+			[]*corev1.Pod{simulatedPod("h1", "", "gang", 1000), simulatedPod("h2", "", "gang", 1000)},
+			"a c",
 		},
 		"gang, group on several nodes": {
-			append(ring, simulatedGroup("gang", 1000, false, 2)),
-			[]*corev1.Pod{simulatedPod("h1", "", "gang", 1000), simulatedPod("h2", "", "gang", 1000)}, "a b",
+			append(ring, simulatedGroup("gang", 1000, false)),
+			[]*corev1.Pod{simulatedPod("h1", "", "gang", 1000), simulatedPod("h2", "", "gang", 1000)},
+			"a b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,9 +232,9 @@ func TestPlugin_PolicyDecidesForGang(t *testing.T) {
 	young := simulatedPod("a", "n1", "", 5)
 	now := metav1.Now()
 	young.Status.StartTime = &now
-	c := startCluster(t, "{policy: protect, policyConfig: {minRuntime: 10h}}", simulatedNode("n1", "2"), simulatedNode("n2", "2"),
+	c := startCluster(t, "{policy: protect, policyConfig: {minRuntime: 10h}}", simulatedNode("n1"), simulatedNode("n2"),
 		young, simulatedPod("b", "n1", "", 50), simulatedPod("c", "n2", "", 70), simulatedPod("d", "n2", "", 60),
-		simulatedGroup("gang", 1000, false, 2))
+		simulatedGroup("gang", 1000, false))
 	c.create(simulatedPod("h1", "", "gang", 1000), simulatedPod("h2", "", "gang", 1000))
 	if got := c.awaitEvicted("b d"); got != "b d" {
 		t.Errorf("evicted %q, want %q: the pod that started just now is protected", got, "b d")

@@ -34,10 +34,10 @@ func (c *consultant) warm(ctx context.Context, from informers.SharedInformerFact
 		err = c.feed(nodeInfos(listed, all))
 	}
 	if err != nil {
-		c.log.Warn("cluster not read before the first preemption, which will take longer", "err", err)
+		c.log.WarnContext(ctx, "cluster not read before the first preemption, which will take longer", "err", err)
 		return
 	}
-	c.log.Info("cluster read for preemptions", "nodes", len(listed), "pods", len(all))
+	c.log.InfoContext(ctx, "cluster read for preemptions", "nodes", len(listed), "pods", len(all))
 }
 
 // nodeInfos returns the nodes with their pods, as in a snapshot of kube-scheduler. Their

@@ -29,7 +29,7 @@ func (quietHandle) NominatedPodsForNode(string) []fwk.PodInfo { return nil }
 func TestWarm_FeedsClusterBeforeFirstPreemption(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(
-		simulatedNode("n1", "2"), simulatedNode("n2", "2"), simulatedPod("a", "n1", "", 5), simulatedPod("b", "n1", "", 5), simulatedPod("c", "n2", "", 5), simulatedPod("pending", "", "", 5),
+		simulatedNode("n1"), simulatedNode("n2"), simulatedPod("a", "n1", "", 5), simulatedPod("b", "n1", "", 5), simulatedPod("c", "n2", "", 5), simulatedPod("pending", "", "", 5),
 		&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default"}},
 	), 0)
 	policies, err := loadPolicy(t.Context(), &Args{Policy: "kubernetes"}, log)
