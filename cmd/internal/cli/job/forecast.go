@@ -62,17 +62,17 @@ func forecastPage(p cmdutil.Page, f *client.JobForecast) {
 
 // formatStart returns the median and the interval of a start, as times from the forecast on.
 func formatStart(f *client.JobForecast, s *client.StartTime) string {
-	after := fmt.Sprintf("not within %s", f.Horizon)
+	horizon := cmdutil.FormatAge(f.Horizon)
 	if s == nil {
-		return after
+		return "not within " + horizon
 	}
 	in := func(at int64) string {
 		if at == 0 {
-			return after
+			return "more than " + horizon
 		}
-		return "in " + cmdutil.FormatAge(time.Duration(at-f.Time))
+		return cmdutil.FormatAge(time.Duration(at - f.Time))
 	}
-	text := in(s.Expected)
+	text := "in " + in(s.Expected)
 	if s.Expected != 0 {
 		text += ", at " + cmdutil.FormatTime(s.Expected)
 	}

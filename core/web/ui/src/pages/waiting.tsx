@@ -46,10 +46,10 @@ export function expected(f: JobForecast): string {
 }
 
 function start(f: JobForecast, s: StartTime | undefined): string {
-  const late = `not within ${duration((f.Horizon ?? 0) / 1e9)}`;
-  if (!s) return late;
-  const after = (at: number | undefined) => (at ? `in ${duration((at - f.Time) / 1e9)}` : late);
-  return `${after(s.Expected)} (${after(s.Low)} to ${after(s.High)})`;
+  const horizon = duration((f.Horizon ?? 0) / 1e9);
+  if (!s) return `not within ${horizon}`;
+  const after = (at: number | undefined) => (at ? duration((at - f.Time) / 1e9) : `more than ${horizon}`);
+  return `in ${after(s.Expected)} (${after(s.Low)} to ${after(s.High)})`;
 }
 
 interface Observed extends DecisionVictim {
