@@ -91,11 +91,13 @@ func (e *Extender) MetricsURL() string { return fmt.Sprintf("http://127.0.0.1:%d
 // ExtenderConfig returns the part of a scheduler's configuration that names extenders.
 // verbs are lines of YAML such as "preemptVerb: preempt".
 func ExtenderConfig(url string, ignorable bool, verbs ...string) string {
-	text := fmt.Sprintf("extenders:\n- urlPrefix: %s/kube/v1\n  ignorable: %v\n  httpTimeout: 5s\n  nodeCacheCapable: true\n", url, ignorable)
-	for _, v := range verbs {
-		text += "  " + v + "\n"
+	lines := []string{
+		"extenders:", "- urlPrefix: " + url + "/kube/v1", fmt.Sprintf("  ignorable: %v", ignorable), "  httpTimeout: 5s", "  nodeCacheCapable: true",
 	}
-	return text
+	for _, v := range verbs {
+		lines = append(lines, "  "+v)
+	}
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // PluginConfig returns the part of a scheduler's configuration that replaces

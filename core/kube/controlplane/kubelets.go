@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// StartedAnnotation, if set on a pod, is the start time that its kubelet reports, in
-// RFC 3339: a pod can be older than the cluster, or on a node whose clock is wrong.
+// StartedAnnotation is the annotation of a pod with the start time that its kubelet reports,
+// in RFC 3339: a pod can be older than the cluster, or on a node whose clock is wrong.
 const StartedAnnotation = "controlplane.cede/started"
 
 // Kubelets imitates the reports of kubelets without running containers: pods that are bound

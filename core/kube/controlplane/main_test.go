@@ -131,7 +131,7 @@ func (s *scope) end() {
 func build(t *testing.T, module, pkg string) string {
 	t.Helper()
 	p := &programsUnderTest
-	p.once.Do(func() { p.dir, p.err = os.MkdirTemp("", "cede-") })
+	p.once.Do(func() { p.dir, p.err = os.MkdirTemp("", "cede-") }) //nolint:usetesting // all tests share it
 	if p.err != nil {
 		t.Fatal(p.err)
 	}

@@ -362,7 +362,7 @@ func comparePlugin(t *testing.T, cases int, random func(seed uint64) *Case) {
 		for _, k := range cases {
 			rule := k.differs(caseResult{stock: stock[k.Name], extender: plugin[k.Name]})
 			switch {
-			case stock[k.Name] == plugin[k.Name] && stock[k.Name] == "":
+			case stock[k.Name] == "" && plugin[k.Name] == "":
 				none++
 			case stock[k.Name] == plugin[k.Name]:
 				agree++
