@@ -48,27 +48,42 @@ func (r *DeviceRequest) matchesID(id string) bool {
 	}
 }
 
-// maxDeviceChoices bounds the ways of serving one ask that are tried on one node.
-// Nodes have a handful of device groups, and asks one or two requests.
-const maxDeviceChoices = 64
+// Equal reports whether two requests ask for the same devices.
+func (r *DeviceRequest) Equal(other *DeviceRequest) bool {
+	return r.ID == other.ID && r.Count == other.Count && slices.EqualFunc(r.Constraints, other.Constraints,
+		func(a, b Constraint) bool { return a.String() == b.String() })
+}
+
+// maxDeviceChoices bounds the ways of serving one ask that are tried on one node. It
+// exceeds the 70 ways in which half of eight equal devices can be chosen, for nodes on
+// which each device is a group of its units.
+const maxDeviceChoices = 128
 
 // noChoice is the only way to serve an ask without devices.
 var noChoice = [][]int16{nil}
 
 // DeviceChoices returns the ways in which the node's device groups can serve the
 // ask if no instance is in use: for each request a position in Devices, ordered by
-// these positions. An ask without devices has one way, nil. If the result is empty,
-// the node lacks the devices.
+// these positions. Adjacent equal requests have ascending positions, because the other
+// orders are the same way. An ask without devices has one way, nil. If the result is
+// empty, the node lacks the devices.
 func (n *Node) DeviceChoices(ask *Ask) [][]int16 {
 	if len(ask.Devices) == 0 {
 		return noChoice
 	}
 	choices := [][]int16{{}}
 	for r := range ask.Devices {
+		request := &ask.Devices[r]
+		repeats := r > 0 && request.Equal(&ask.Devices[r-1])
 		var longer [][]int16
 		for _, prefix := range choices {
-			for at := range n.Devices {
-				if !ask.Devices[r].Matches(&n.Devices[at]) || len(longer) == maxDeviceChoices {
+			first := 0
+			if repeats {
+				first = int(prefix[r-1])
+			}
+			for at := first; at < len(n.Devices) && len(longer) < maxDeviceChoices; at++ {
+				device := &n.Devices[at]
+				if !request.Matches(device) || r > 0 && ask.devicesAt(prefix, int16(at)) > int64(device.Count-request.Count) {
 					continue
 				}
 				longer = append(longer, append(slices.Clip(prefix), int16(at)))
@@ -77,4 +92,14 @@ func (n *Node) DeviceChoices(ask *Ask) [][]int16 {
 		choices = longer
 	}
 	return choices
+}
+
+// devicesAt returns the number of instances that the first requests take of one group.
+func (a *Ask) devicesAt(choice []int16, at int16) (taken int64) {
+	for r, position := range choice {
+		if position == at {
+			taken += int64(a.Devices[r].Count)
+		}
+	}
+	return taken
 }

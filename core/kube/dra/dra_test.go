@@ -193,8 +193,8 @@ func TestInventory_PartitionsShareTheUnitsOfTheirDevice(t *testing.T) {
 		t.Errorf("requests %+v, findings %v; want 3 units twice", requests, findings)
 	}
 	node := &model.Node{Devices: devices}
-	if n := len(node.DeviceChoices(&model.Ask{Devices: requests})); n != 4 {
-		t.Errorf("%d choices, want 4: each partition from each device", n)
+	if n := len(node.DeviceChoices(&model.Ask{Devices: requests})); n != 3 {
+		t.Errorf("%d choices, want 3: both partitions from one device, or one from each", n)
 	}
 	three.Status.Allocation = decode[Allocation](t, `{"devices": {"results": [
 		{"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-b-3g"}, {"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-a-3g"}]}}`)

@@ -171,11 +171,8 @@ func (r *Reconciler) expel(g *model.Group, a *model.Allocation, node *model.Node
 // sameInstance reports whether an instance of a can continue as one of b.
 func sameInstance(a, b *model.Group) bool {
 	return maps.Equal(a.Resources, b.Resources) && slices.Equal(a.Ask.Ports, b.Ask.Ports) &&
-		slices.EqualFunc(a.Devices, b.Devices, sameDevice) && a.Duration == b.Duration &&
+		slices.EqualFunc(a.Devices, b.Devices, sameDevices) && a.Duration == b.Duration &&
 		a.Checkpoint == b.Checkpoint && a.KillTimeout == b.KillTimeout
 }
 
-func sameDevice(a, b model.DeviceRequest) bool {
-	return a.ID == b.ID && a.Count == b.Count && slices.EqualFunc(a.Constraints, b.Constraints,
-		func(c, d model.Constraint) bool { return c.String() == d.String() })
-}
+func sameDevices(a, b model.DeviceRequest) bool { return a.Equal(&b) }
