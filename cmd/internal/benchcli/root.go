@@ -36,7 +36,7 @@ servers that already run; the load is heavy, so these must not serve users.`,
   cede-bench storm --nodes 500 --compare
   cede-bench churn --nodes 1000 --allocs 10000 --for 30s`,
 	})
-	root.AddCommand(newStormCmd(env), newChurnCmd(env), newFillCmd(env), newGrowthCmd(env), newWorkersCmd(env), newFailoverCmd(env), newConflictsCmd(env))
+	root.AddCommand(newStormCmd(env), newChurnCmd(env), newFillCmd(env), newGrowthCmd(env), newWorkersCmd(env), newFailoverCmd(env), newConflictsCmd(env), newGPUsCmd(env))
 	cmdutil.AddExitCodes(root)
 	return root
 }

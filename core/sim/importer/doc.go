@@ -55,7 +55,9 @@
 // more pods can be placed. It preserves the load of the trace, in which two of five
 // pods share a GPU. With WholeGPUs, GPUs are devices (nvidia/gpu/<model>) and every
 // share is a whole GPU: placements are exact, but the request is about a third
-// higher. gpu_spec is a constraint: model in [...].
+// higher. With GPUShares, each GPU is a device group of 1,000 thousandths
+// (nvidia/gpu/<model>-<position>), and a pod requests its share of one of them, or
+// 1,000 for each of several GPUs: both are exact. gpu_spec is a constraint: model in [...].
 //
 // # google
 //

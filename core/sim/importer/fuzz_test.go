@@ -19,7 +19,7 @@ func FuzzOpenB(f *testing.F) {
 			podPrefix + "default.csv":  {Data: []byte(pods)},
 			podPrefix + "default2.csv": {Data: []byte(pods)},
 		}}
-		for _, opts := range []Options{{}, {WholeGPUs: true, NeverRan: NeverRanKeep, Compress: 3, Keep: 0.5}} {
+		for _, opts := range []Options{{}, {WholeGPUs: true, NeverRan: NeverRanKeep, Compress: 3, Keep: 0.5}, {GPUShares: true}} {
 			if s, r, err := OpenB(opts, src); err == nil {
 				checkImport(t, s, r)
 			}

@@ -94,6 +94,8 @@ func parseOptions(t *testing.T, d *datadriven.TestData, src *Source) (opts Optio
 			opts.List = v
 		case "whole-gpus":
 			opts.WholeGPUs = true
+		case "gpu-shares":
+			opts.GPUShares = true
 		case "raw-priority":
 			opts.RawPriority = true
 		case "never-ran":

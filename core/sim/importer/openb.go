@@ -110,6 +110,10 @@ func (o *openb) readNodes(src Source) error {
 		switch {
 		case gpus > 0 && o.Opts.WholeGPUs:
 			n.Devices = []scenario.Device{{ID: gpuDevice + "/" + build.CleanName(m), Count: int32(gpus)}}
+		case gpus > 0 && o.Opts.GPUShares:
+			for i := range gpus {
+				n.Devices = append(n.Devices, scenario.Device{ID: fmt.Sprintf("%s/%s-%d", gpuDevice, build.CleanName(m), i), Count: 1000})
+			}
 		case gpus > 0:
 			n.Capacity[gpuMilli] = int64(gpus) * 1000
 		}
@@ -218,12 +222,19 @@ func (o *openb) request(t *build.Table, c *podColumns, g *scenario.Group) {
 	if gpus > 1 {
 		milli = gpus * 1000
 	}
-	if o.Opts.WholeGPUs {
+	switch {
+	case o.Opts.WholeGPUs:
 		if milli < 1000 {
 			o.Report.Note(1, "pods that share a GPU", "they request a whole GPU")
 		}
 		g.Devices = []scenario.DeviceRequest{{ID: gpuDevice, Count: new(int32(gpus))}}
-	} else {
+	case o.Opts.GPUShares:
+		for range gpus {
+			if share := int32(milli / gpus); share > 0 {
+				g.Devices = append(g.Devices, scenario.DeviceRequest{ID: gpuDevice, Count: &share})
+			}
+		}
+	default:
 		g.Resources[gpuMilli] = int64(milli)
 	}
 	if spec := t.Text(c.spec); spec != "" {

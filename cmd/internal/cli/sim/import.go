@@ -83,6 +83,7 @@ func (s *simImport) flags(cmd *cobra.Command) {
 	f.StringVar(&s.neverRan, "never-ran", "", "`keep or drop` jobs that the real cluster never started")
 	f.StringVar(&s.opts.List, "list", "", "openb: use pod list `NAME` of the folder, such as gpuspec33")
 	f.BoolVar(&s.opts.WholeGPUs, "whole-gpus", false, "openb: GPUs as devices, with shares rounded up to whole devices")
+	f.BoolVar(&s.opts.GPUShares, "gpu-shares", false, "openb: each GPU as a device of 1,000 units, with shares of one GPU")
 	f.BoolVar(&s.opts.Strict, "strict", false, "kube: fail if an object cannot be read, instead of skipping it")
 	f.BoolVar(&s.opts.RawPriority, "raw-priority", false, "google: use ten times the priority of the trace instead of three bands")
 	f.StringVar(&s.maxSize, "max-size", "", "refuse compressed files of more than `SIZE` after decompression, such as 20GiB (default 8GiB)")

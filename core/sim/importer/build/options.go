@@ -39,6 +39,7 @@ type Options struct {
 	NeverRan    NeverRan
 	List        string // openb: name of the pod list in the folder, such as gpuspec33; "": default
 	WholeGPUs   bool   // openb: GPUs are devices, and a share is a whole GPU
+	GPUShares   bool   // openb: each GPU is a device group of 1,000 thousandths; excludes WholeGPUs
 	RawPriority bool   // google: use the trace's integer × 10 instead of three bands
 	Strict      bool   // kube: return an error if an object cannot be read, instead of leaving it out
 }
@@ -66,6 +67,9 @@ func (o *Options) Validate() error {
 	if o.Sample != 0 && !(o.Sample >= 0.001 && o.Sample <= 1) {
 		bad("sample %v: expected a fraction, 0.001 to 1", o.Sample)
 	}
+	if o.WholeGPUs && o.GPUShares {
+		bad("whole-gpus and gpu-shares are mutually exclusive: both set how shares of a GPU are imported")
+	}
 	if o.Limit < 0 {
 		bad("limit %d: expected a number of jobs", o.Limit)
 	}
@@ -91,6 +95,7 @@ func (o *Options) RejectForeign(format string) error {
 	}{
 		{o.List != "", "list", "openb"},
 		{o.WholeGPUs, "whole-gpus", "openb"},
+		{o.GPUShares, "gpu-shares", "openb"},
 		{o.RawPriority, "raw-priority", "google"},
 		{o.Strict, "strict", "kube"},
 	} {
@@ -131,6 +136,9 @@ func (o *Options) describe() string {
 	if o.WholeGPUs {
 		w = append(w, "whole GPUs")
 	}
+	if o.GPUShares {
+		w = append(w, "shares of single GPUs")
+	}
 	if o.RawPriority {
 		w = append(w, "raw priorities")
 	}
@@ -153,7 +161,7 @@ func (o *Options) describe() string {
 func (o *Options) RejectTraceOptions() error {
 	all := *o
 	all.Name, all.Strict = "", false
-	if len(all.Selection("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.RawPriority {
+	if len(all.Selection("")) == 0 && len(o.Bands) == 0 && o.NeverRan == NeverRanDefault && !o.WholeGPUs && !o.GPUShares && !o.RawPriority {
 		return nil
 	}
 	return errors.New("a dump of a cluster is imported completely: only the options name and strict apply")
