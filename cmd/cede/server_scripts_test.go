@@ -71,6 +71,8 @@ func serverScripts(t *testing.T, dir string) {
 	agent := startDevAgent(t)
 	guests, err := filepath.Abs("../../sdk/abi/testdata/guests")
 	must(t, err)
+	hostile, err := filepath.Abs("../../plugins/wasm/testdata/hostile")
+	must(t, err)
 	testscript.RunT(sequence{t}, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
@@ -79,6 +81,7 @@ func serverScripts(t *testing.T, dir string) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CEDE_ADDR", agent.c.Address())
 			env.Setenv("GUESTS", guests)
+			env.Setenv("HOSTILE", hostile)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
