@@ -1,25 +1,32 @@
 package app
 
 import (
+	"math"
 	"os"
 	"runtime/debug"
 )
 
-// A simulation allocates much and retains little: its heap may grow to eleven times
-// the live heap before a collection. If the heap reaches the soft limit, it is
-// collected as often as needed to stay there.
+// A command allocates much and retains little: its heap may grow to eleven times the live
+// heap before a collection, so that most commands end before the first one. If the heap
+// reaches the soft limit, it is collected as often as needed to stay there.
 const (
-	simulationGCPercent   = 1000
-	simulationMemoryLimit = 3500 << 20 // bytes
+	commandGCPercent   = 1000
+	commandMemoryLimit = 3500 << 20 // bytes
 )
 
-// TuneForSimulation trades memory for speed. GOGC and GOMEMLIMIT of the environment take
-// precedence.
-func TuneForSimulation() {
+// TuneForCommand trades memory for speed in a process that ends after one command.
+func TuneForCommand() { tune(commandGCPercent, commandMemoryLimit) }
+
+// TuneForService restores the defaults of Go, because a service retains its heap and shares
+// the machine.
+func TuneForService() { tune(100, math.MaxInt64) }
+
+// tune sets the garbage collector. GOGC and GOMEMLIMIT of the environment take precedence.
+func tune(percent int, limit int64) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(simulationGCPercent)
+		debug.SetGCPercent(percent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(simulationMemoryLimit)
+		debug.SetMemoryLimit(limit)
 	}
 }

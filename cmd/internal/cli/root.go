@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/agent"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/alloc"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/binding"
@@ -47,6 +48,7 @@ func Run() {
 	if len(os.Args) == 2 && os.Args[1] == comparisons.Arg {
 		os.Exit(compare.PlayMain())
 	}
+	app.TuneForCommand()
 	env := cmdutil.System()
 	if kubectl.IsPlugin(os.Args[0]) {
 		env.Exit(int(cmdutil.Main(env, kubectl.NewPlugin)))

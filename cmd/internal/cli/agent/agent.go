@@ -55,6 +55,7 @@ server leave does.`,
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)
 		env.HandlesInterrupt.Store(true)
+		app.TuneForService()
 		return app.Run(cmd.Context(), app.Options{
 			Config: c, Build: env.Build, Stderr: env.Stderr, Terminal: env.StderrTerminal, Getenv: env.Getenv,
 		}, reload, func(p *app.Process) { printBanner(env, c, p.URL()) })

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun/runs"
@@ -82,7 +81,6 @@ func (s *runSet) runSpecs(list []*workload) ([]runSpec, error) {
 // play plays all workloads under every policy and seed, several runs concurrently, except
 // the stored ones. The results do not depend on the concurrency.
 func (s *runSet) play(ctx context.Context, list []*workload) error {
-	app.TuneForSimulation()
 	specs, err := s.runSpecs(list)
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
@@ -200,7 +199,6 @@ func ofHowMany(n int, what string) string {
 
 // answer simulates the workload under every policy.
 func (w *whatIf) answer(ctx context.Context) (*Answer, error) {
-	app.TuneForSimulation()
 	answer := newAnswer(w)
 	progress := w.env.Progress()
 	defer progress.Done()

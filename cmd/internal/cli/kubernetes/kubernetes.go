@@ -71,6 +71,7 @@ SIGINT and SIGTERM stop the process in order.`,
 			Options: app.Options{Config: c, Build: env.Build, Stderr: env.Stderr, Terminal: env.StderrTerminal, Getenv: env.Getenv},
 			Connect: connect, Elect: elect,
 		}
+		app.TuneForService()
 		return app.RunController(cmd.Context(), o, reload, func(url string) {
 			_, _ = fmt.Fprintf(env.Stdout, "cede answers kube-scheduler at %s/kube/v1\n", url)
 		})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
@@ -89,7 +88,6 @@ func (r *simRun) calibrate(ctx context.Context, name, recorded, to string) error
 	if err := r.players.Check(f.File, r.played()); err != nil {
 		return err
 	}
-	app.TuneForSimulation()
 	replayed := calibrate.NewLives()
 	options := sim.Options{
 		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timeline: replayed.Observe,

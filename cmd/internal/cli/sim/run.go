@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
@@ -162,7 +161,6 @@ func (r *simRun) file(ctx context.Context, i int, name string) error {
 }
 
 func (r *simRun) play(ctx context.Context, i int, f *simrun.ScenarioFile) (*sim.Run, error) {
-	app.TuneForSimulation()
 	progress := r.env.Progress()
 	defer progress.Done()
 	options := sim.Options{

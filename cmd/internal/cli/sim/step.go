@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
@@ -80,7 +79,6 @@ func (r *simRun) step(ctx context.Context, name string, full bool) error {
 	if err := s.Begin(f.File, policyName); err != nil {
 		return cmdutil.WriteError("standard output", err)
 	}
-	app.TuneForSimulation()
 	resolve := r.players.Resolver(f.File, f.Path, r.policy)
 	run, err := sim.Play(ctx, f.File, sim.Options{
 		Policy: r.policy, Workers: 1, Timeline: s.Event,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
@@ -205,7 +204,6 @@ func (c *command) newSpace(ctx context.Context) (*tune.Space, error) {
 
 // run searches, and writes the folder and the report.
 func (c *command) run(ctx context.Context) error {
-	app.TuneForSimulation()
 	space, err := c.newSpace(ctx)
 	if err != nil {
 		return err
