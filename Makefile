@@ -33,6 +33,8 @@ TEST_TIMEOUT ?= 20m
 # a package, run at a time than there are processors.
 TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
+# Most of the memory of a test is garbage, so that the heap may grow before a collection.
+TEST_GOGC     ?= 400
 TEST_FLAGS     = -vet off -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT)
 SOAK_TIMEOUT ?= 12h
 
@@ -107,8 +109,8 @@ pool: build ## three servers and ten nodes on loopback; the leader is killed
 
 .PHONY: test
 test: ## every test with reduced counts, and the race detector where it matters
-	$(GO) test $(TEST_FLAGS) ./...
-	$(call race,$(TEST_FLAGS))
+	GOGC=$(TEST_GOGC) $(GO) test $(TEST_FLAGS) ./...
+	$(call race,$(TEST_FLAGS),GOGC=$(TEST_GOGC))
 
 .PHONY: soak
 soak: ## the same tests with full counts: hours

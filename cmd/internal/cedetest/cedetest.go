@@ -29,11 +29,20 @@ func Main(m testscript.TestingM) {
 	if len(os.Args) == 2 && (os.Args[1] == supervisor.SupervisorArg || os.Args[1] == compiler.Arg) {
 		cli.Run()
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tests{m}, map[string]func(){
 		"cede":         cli.Run,
 		"kubectl-cede": cli.Run,
 		"cede-bench":   func() { env := cmdutil.System(); env.Exit(int(benchcli.Main(env))) },
 	})
+}
+
+// tests are the tests of a package, whose processes use the garbage collector as the
+// product configures it: make test sets GOGC for the test itself.
+type tests struct{ testscript.TestingM }
+
+func (m tests) Run() int {
+	_ = os.Unsetenv("GOGC")
+	return m.TestingM.Run()
 }
 
 // Folder returns the folder with the commands cede and cede-bench that Main installed.
