@@ -17,7 +17,7 @@ type tracer struct {
 	allocs      map[string]allocStatus
 	assignments map[string]assignmentStatus
 	claims      map[string]*model.Claim
-	index       uint64 // of the snapshot of the last call of changes
+	last        *state.Snapshot // of the last call of changes
 }
 
 type allocStatus struct{ live, started, terminal bool }
@@ -28,7 +28,7 @@ type assignmentStatus struct {
 }
 
 func newTracer(report func(timeline.Event)) tracer {
-	return tracer{report: report, allocs: map[string]allocStatus{}, assignments: map[string]assignmentStatus{}, claims: map[string]*model.Claim{}}
+	return tracer{report: report, allocs: map[string]allocStatus{}, assignments: map[string]assignmentStatus{}, claims: map[string]*model.Claim{}, last: &state.Snapshot{}}
 }
 
 // initial records the state at time 0 without reporting it: the file describes it.
@@ -58,10 +58,7 @@ func (t *tracer) changes(c *components) {
 	}
 	snap, now := c.store.Snapshot(), c.now()
 	var ends, starts []timeline.Event
-	for a := range snap.Allocs() {
-		if a.ModifyIndex <= t.index {
-			continue // the state stamps every write
-		}
+	for _, a := range snap.ChangedAllocs(t.last) {
 		old, known := t.allocs[a.ID]
 		status := allocStatus{live: a.Live(), started: a.Started, terminal: a.Client.Terminal()}
 		if known && old == status {
@@ -71,7 +68,7 @@ func (t *tracer) changes(c *components) {
 		more, placed := allocEvents(now, a, old, status, known)
 		ends, starts = append(ends, more...), append(starts, placed...)
 	}
-	t.index = snap.Index()
+	t.last = snap
 	ends, starts = t.bindings(now, snap, ends, starts)
 	all := slices.Concat(ends, starts)
 	slices.SortStableFunc(all, func(a, b timeline.Event) int { return cmp.Compare(a.Entry, b.Entry) })

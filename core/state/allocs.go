@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -83,6 +84,26 @@ func (v *View) Allocs() iter.Seq[*model.Allocation] {
 			}
 		}
 	}
+}
+
+// ChangedAllocs returns the allocations that were written since an earlier snapshot of the
+// same store, in the order of Allocs. It costs the number of writes in between.
+func (v *View) ChangedAllocs(since *Snapshot) (changed []*model.Allocation) {
+	var slots []int
+	for slot := range v.allocs.Changed(&since.allocs) {
+		a := v.allocs.At(int32(slot))
+		if a != nil && (slot >= since.allocs.Size() || a != since.allocs.At(int32(slot))) {
+			slots = append(slots, slot)
+		}
+	}
+	slices.SortFunc(slots, func(a, b int) int {
+		left, right := v.allocs.At(int32(a)).Job.Key(), v.allocs.At(int32(b)).Job.Key()
+		return cmp.Or(left.Compare(right), cmp.Compare(v.allocAt.At(a), v.allocAt.At(b)))
+	})
+	for _, slot := range slots {
+		changed = append(changed, v.allocs.At(int32(slot)))
+	}
+	return changed
 }
 
 // AppendNodeAllocs appends the allocations on a node that have no terminal client

@@ -118,6 +118,8 @@ func TestStore_AgainstReference(t *testing.T) {
 				}
 				for _, f := range old {
 					f.compare(t)
+					compareChanges(t, f.sn, old[0].sn)
+					compareChanges(t, f.sn, old[len(old)-1].sn)
 				}
 			},
 		}
@@ -132,6 +134,15 @@ func TestStore_AgainstReference(t *testing.T) {
 		t.Repeat(actions)
 		actions["look"](t)
 	})
+}
+
+// compareChanges compares the allocations that changed between two snapshots with those that
+// a search of all finds.
+func compareChanges(t *rapid.T, sn, since *Snapshot) {
+	want := slices.DeleteFunc(slices.Collect(sn.Allocs()), func(a *model.Allocation) bool { return since.Alloc(a.ID) == a })
+	if got := sn.ChangedAllocs(since); !slices.Equal(got, want) {
+		t.Fatalf("%d allocations changed between index %d and %d, want %d", len(got), since.Index(), sn.Index(), len(want))
+	}
 }
 
 func begin(s *Store, last *reference) *world {

@@ -1,5 +1,7 @@
 package cow
 
+import "iter"
+
 // A Table gives each row a slot, by which other tables refer to it, and finds the
 // slot by the hash of the row's key. Slots of deleted rows are used again. The zero
 // value is empty.
@@ -17,6 +19,9 @@ func (t *Table[T]) Size() int { return t.rows.Len() }
 
 // At returns the row in a slot, or the zero value if the slot is free.
 func (t *Table[T]) At(slot int32) T { return t.rows.At(int(slot)) }
+
+// Changed yields the slots of Vec.Changed, some of which are free or hold the same row.
+func (t *Table[T]) Changed(old *Table[T]) iter.Seq[int] { return t.rows.Changed(&old.rows) }
 
 // Find returns the slot with this hash that match accepts.
 func (t *Table[T]) Find(hash uint32, match func(slot int32) bool) (int32, bool) {

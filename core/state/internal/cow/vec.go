@@ -1,5 +1,7 @@
 package cow
 
+import "iter"
+
 const (
 	width    = 64 // values in a leaf, leaves in a directory
 	leafBits = 6
@@ -34,6 +36,33 @@ func (v *Vec[T]) Len() int { return v.n }
 // At returns the value at position i, which must be less than Len.
 func (v *Vec[T]) At(i int) T {
 	return v.dirs[i>>dirBits].leaves[i>>leafBits&mask].vals[i&mask]
+}
+
+// Changed yields the positions of all leaves that v does not share with an older version,
+// ascending: every position with another value, and its neighbours.
+func (v *Vec[T]) Changed(old *Vec[T]) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for d, now := range v.dirs {
+			var before *dir[T]
+			if d < len(old.dirs) {
+				before = old.dirs[d]
+			}
+			if now == before {
+				continue
+			}
+			for l := range now.leaves {
+				from := d<<dirBits | l<<leafBits
+				if now.leaves[l] == nil || before != nil && now.leaves[l] == before.leaves[l] {
+					continue
+				}
+				for i := from; i < min(from+width, v.n); i++ {
+					if !yield(i) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // Set replaces the value at position i. It copies at most the leaf, its directory and
