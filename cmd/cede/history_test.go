@@ -13,6 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/cede-scheduler/cede/sdk/client"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // A history records the requests of concurrent clients to shared jobs with the times of
@@ -64,6 +65,10 @@ const historyJobs = 3
 // check is called.
 func newHistory(t *testing.T, clients []*client.Client) *history {
 	t.Helper()
+	pause := 80 * time.Millisecond // on average, between two requests of a client
+	if soak.Full() {
+		pause = 20 * time.Millisecond
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	h := &history{t: t, start: time.Now(), stop: stop}
 	for id, c := range clients {
@@ -77,7 +82,7 @@ func newHistory(t *testing.T, clients []*client.Client) *history {
 				h.execute(ctx, c, id, x)
 				select { // bounds the rate, because the cost of the check grows quickly with the history
 				case <-ctx.Done():
-				case <-time.After(time.Duration(10+rng.IntN(20)) * time.Millisecond):
+				case <-time.After(pause/2 + rand.N(pause)):
 				}
 			}
 		})
