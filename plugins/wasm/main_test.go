@@ -1,6 +1,7 @@
 package wasm_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -43,8 +45,27 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// cacheDir returns the directory of modules compiled in this run.
-func cacheDir() string { return filepath.Join(scratch, "cache") }
+// cacheDir returns the directory of compiled modules. Runs share it as they share the build
+// cache of Go, because the compilation of a Go module takes seconds. A test binary records no
+// version of the engine, so that each go.sum has its own directory. It is replaced every
+// month. With full counts each run compiles all modules.
+var cacheDir = sync.OnceValue(func() string {
+	user, err := os.UserCacheDir()
+	sums, noSums := os.ReadFile("../../go.sum")
+	if err != nil || noSums != nil || soak.Full() {
+		return filepath.Join(scratch, "cache")
+	}
+	const month = 30 * 24 * time.Hour
+	now, top := time.Now(), filepath.Join(user, "cede", "test-wasm")
+	all, _ := filepath.Glob(filepath.Join(top, "*"))
+	for _, dir := range all {
+		// The directory of last month may be in use.
+		if info, err := os.Stat(dir); err == nil && now.Sub(info.ModTime()) > 2*month {
+			_ = os.RemoveAll(dir)
+		}
+	}
+	return filepath.Join(top, fmt.Sprintf("%x-%d", sha256.Sum256(sums), now.Unix()/int64(month.Seconds())))
+})
 
 // goGuests caches the modules built in this run, by directory.
 var goGuests sync.Map
