@@ -18,6 +18,9 @@ func TestReadme_PoliciesAreIdentical(t *testing.T) {
 	if soak.Race {
 		t.Skip("compilers are slow, and have no races of ours")
 	}
+	if !soak.Full() {
+		t.Skip("compilers are slow, and TestFlags_AreDistinguished builds these policies with more flags")
+	}
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			needs(t, language)
