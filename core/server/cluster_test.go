@@ -84,7 +84,7 @@ func (s *simStats) checkCoverage(t *testing.T, seeds uint64) {
 }
 
 func TestCluster_HoldsUnderFaults(t *testing.T) {
-	size, seeds := simSize{nodes: 4, clients: 3, requests: 8, faults: 8}, uint64(16)
+	size, seeds := simSize{nodes: 4, clients: 3, requests: 8, faults: 8}, uint64(8)
 	if soak.Full() {
 		size, seeds = simSize{nodes: 5, clients: 4, requests: 20, faults: 20}, 5000
 	} else if soak.Quick() {
