@@ -176,8 +176,11 @@ func TestDeploy_UnitsMatchProgram(t *testing.T) {
 func TestDeploy_ContainerRunsUnprivileged(t *testing.T) {
 	t.Parallel()
 	text := example(t, "Containerfile")
-	variables := regexp.MustCompile(`CEDE_[A-Z_]+=\S+`).FindAllString(text, -1)
-	c, err := config.Load(config.Sources{Environ: variables})
+	start := regexp.MustCompile(`(?m)^COPY examples/deploy/(\S+) (\S+)\n(?:.*\n)*CMD \["agent", "-c", "(\S+)"\]`).FindStringSubmatch(text)
+	if start == nil || start[2] != start[3] {
+		t.Fatalf("the container starts with another file than the one that is copied: %q", start)
+	}
+	c, err := config.Load(config.Sources{Files: []string{filepath.Join(deploy, start[1])}})
 	if err != nil {
 		t.Fatal(err)
 	}

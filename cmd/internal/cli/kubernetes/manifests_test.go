@@ -174,6 +174,26 @@ func TestManifests_ConfigurationIsValid(t *testing.T) {
 	}
 }
 
+// The image of the Containerfile contains the program under the name that the Deployment
+// starts, and sets no variables, which would take precedence over the ConfigMap. Container
+// runtimes set PATH if the image has none.
+func TestManifests_RunInTheImage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../examples/deploy/Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages := strings.Split(string(text), "\nFROM ")
+	image := stages[len(stages)-1]
+	program := find[*appsv1.Deployment](t, decode(t)).Spec.Template.Spec.Containers[0].Command[0]
+	if !strings.Contains(image, " /usr/local/bin/"+program+"\n") {
+		t.Errorf("the image has no program %q in the default PATH:\n%s", program, image)
+	}
+	if strings.Contains(image, "CEDE_") {
+		t.Errorf("the image sets variables:\n%s", image)
+	}
+}
+
 // The role of the component permits the requests for the Lease, and no others.
 func TestManifests_LeaseRolePermitsTheRequestsSent(t *testing.T) {
 	t.Parallel()
