@@ -12,7 +12,7 @@ import (
 // A Cluster is a dump translated into the model. Jobs are not compiled.
 type Cluster struct {
 	*Translator
-	Time       time.Time // latest timestamp in the dump, an estimate of when it was taken
+	Time       time.Time // when the dump was taken; if unknown, the latest timestamp in it
 	Namespaces []string
 	Classes    []*model.PriorityClass
 	Jobs       []*Job
@@ -100,9 +100,9 @@ func (c *Cluster) nameFirstInvalidAmount() {
 	}
 }
 
-// latestTime returns the latest timestamp in a dump.
+// latestTime returns the time at which a dump was read, or the latest timestamp in it.
 func latestTime(d *Dump) time.Time {
-	var latest time.Time
+	latest := d.Time
 	see := func(text string) {
 		if t := timeOf(text); t.After(latest) {
 			latest = t

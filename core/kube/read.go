@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/cede-scheduler/cede/core/kube/dra"
@@ -80,7 +81,10 @@ type Dump struct {
 	Other      map[string]int // counts of kinds irrelevant to scheduling
 	Deleted    []any          // objects of DELETED watch events
 	Objects    int            // total
-	Bytes      int64
+	// Time is when the objects were read; zero: unknown. The latest timestamp of an object is
+	// used if it is later.
+	Time  time.Time
+	Bytes int64
 
 	Invalid           []*ObjectError // of ReadPartial: objects left out, at most maxProblems
 	InvalidCount      int            // all of them

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,8 @@ type Server struct {
 	Refuse func(Request) int
 	// WithoutWatchList makes the server reject watches that start with a list.
 	WithoutWatchList bool
+	// Time is the date of every response; zero: the current time.
+	Time time.Time
 	// Disabled lists versions of API groups that are not served, such as resource.k8s.io/v1.
 	Disabled []string
 
@@ -237,6 +240,9 @@ func (s *Server) Requests() map[Request]int {
 
 // ServeHTTP answers a list or a watch, or a request for one Lease.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.Time.IsZero() {
+		w.Header().Set("Date", s.Time.UTC().Format(http.TimeFormat))
+	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api/v1/RESOURCE or apis/GROUP/v1/RESOURCE
 	if len(parts) >= 6 && parts[5] == "leases" {
 		s.serveLease(w, r, parts)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,11 +40,50 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // concurrent use.
 type Reader struct {
 	clients map[schema.GroupVersion]*rest.RESTClient
+	clock   *serverClock
 }
+
+// A serverClock holds the time of the API server, which does not depend on the clock of
+// this machine. It is safe for concurrent use.
+type serverClock struct {
+	mu     sync.Mutex
+	latest time.Time // of a response; zero: unknown
+}
+
+// wrap returns a transport that reads the time from responses.
+func (c *serverClock) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if at.After(c.latest) {
+				c.latest = at
+			}
+		}
+		return resp, nil
+	})
+}
+
+// now returns the time of the latest response.
+func (c *serverClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latest
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // NewReader returns a Reader. It returns an error if the client cannot be configured.
 func NewReader(c *rest.Config) (*Reader, error) {
-	r := &Reader{clients: map[schema.GroupVersion]*rest.RESTClient{}}
+	r := &Reader{clients: map[schema.GroupVersion]*rest.RESTClient{}, clock: &serverClock{}}
+	c = rest.CopyConfig(c)
+	c.Wrap(r.clock.wrap)
 	for _, k := range resources {
 		if r.clients[k.group] != nil {
 			continue
@@ -56,7 +97,7 @@ func NewReader(c *rest.Config) (*Reader, error) {
 	return r, nil
 }
 
-// Dump lists everything that a Watcher watches. The error joins a RequestError for
+// Dump lists everything that a Watcher watches, with the time of the API server. The error joins a RequestError for
 // each resource that cannot be listed.
 func (r *Reader) Dump(ctx context.Context) (*kube.Dump, error) {
 	lists, errs := make([][]any, len(resources)), make([]error, len(resources))
@@ -79,7 +120,7 @@ func (r *Reader) Dump(ctx context.Context) (*kube.Dump, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	d := &kube.Dump{}
+	d := &kube.Dump{Time: r.clock.now()}
 	for _, list := range lists {
 		for _, value := range list {
 			Add(d, value)
