@@ -165,12 +165,12 @@ func (c *controller) start(ctx context.Context, o ControllerOptions) (err error)
 	}
 	c.background("reload", c.reloadPeriodically)
 	c.background("policy changes", func(ctx context.Context) { source.Watch(ctx, func() { c.reload(ctx) }) })
-	c.serve("HTTP", &http.Server{Handler: rest.NewBrowserGuard(c.http.Addr(), c.config.Listen.Hosts...).Protect(c.handler()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}, c.http)
+	c.serve("HTTP", &http.Server{Handler: rest.NewBrowserGuard(c.http.Addr(), c.config.Listen.Hosts...).Protect(c.handler(), c.extender.RefuseVerb), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}, c.http)
 	if c.monitor != nil {
 		metrics := c.metrics.handler(c.guard, c.config.Telemetry.Pprof)
 		c.serve("metrics", metricsServer(rest.NewBrowserGuard(c.monitor.Addr(), c.config.Listen.Hosts...).Protect(metrics)), c.monitor)
 	}
-	c.log.InfoContext(ctx, "ready", "url", c.url(), "policy", c.config.Kubernetes.Policy)
+	c.log.InfoContext(ctx, "listening", "url", c.url(), "policy", c.config.Kubernetes.Policy)
 	return nil
 }
 

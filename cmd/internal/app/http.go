@@ -106,7 +106,11 @@ const drainTimeout = 5 * time.Second
 // serve starts to answer requests.
 func (h *httpServer) serve(p *Process) {
 	hosts := append([]string{p.config.Advertise.HTTP}, p.config.Listen.Hosts...)
-	handler := rest.NewBrowserGuard(h.listener.Addr(), hosts...).Protect(p.handler())
+	guard := rest.NewBrowserGuard(h.listener.Addr(), hosts...)
+	handler := guard.Protect(p.handler())
+	if p.server != nil {
+		handler = guard.Protect(p.handler(), p.server.extender.RefuseVerb)
+	}
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	if p.server != nil {
 		srv = p.server.api.HTTPServer()

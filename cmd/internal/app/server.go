@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/core/api"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/comparisons"
+	"github.com/cede-scheduler/cede/core/kube/extender"
 	"github.com/cede-scheduler/cede/core/kube/report"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -50,7 +51,8 @@ type serverComponents struct {
 	voteFailed   atomic.Bool            // a Raft vote could not be written
 	closing      chan struct{}          // closed before the log is closed
 	network      *raft.NetworkTransport // of Raft; nil in a development server, which has no followers
-	pool         *poolMember            // nil in a development server, which cannot be joined
+	extender     *extender.Extender
+	pool         *poolMember // nil in a development server, which cannot be joined
 }
 
 func newServerComponents(env *environment) *serverComponents {
@@ -282,8 +284,7 @@ func watchedElection(c *config.Config) time.Duration {
 
 // makeAPI creates the HTTP API, which calls the functions of the process.
 func (s *serverComponents) makeAPI(c *config.Config, process api.Process) (err error) {
-	kube, err := s.makeExtender()
-	if err != nil {
+	if s.extender, err = s.makeExtender(); err != nil {
 		return err
 	}
 	if c.Pooled() {
@@ -297,7 +298,7 @@ func (s *serverComponents) makeAPI(c *config.Config, process api.Process) (err e
 	s.api, err = api.New(api.Config{
 		Comparisons: played,
 		Server:      s.server, Replication: s.log, ID: s.id, Region: c.Region, Datacenter: c.Datacenter, Version: s.env.o.Build.Version,
-		Process: process, Kube: kube, KubeReports: report.New(clock.Real{}),
+		Process: process, Kube: s.extender, KubeReports: report.New(clock.Real{}),
 		Security: c.ACL.Enabled, Traces: s.env.tracer != nil, ForwardTransport: s.transport,
 		Limits: api.Limits{
 			Body: int64(c.Limits.Body), Job: int64(c.Limits.Job), Rate: requestRate(c), Burst: c.Limits.Burst, Conns: c.Limits.Connections,

@@ -42,10 +42,16 @@ func NewBrowserGuard(listener net.Addr, hosts ...string) *BrowserGuard {
 	return g
 }
 
-// Protect returns a handler that passes accepted requests to next.
-func (g *BrowserGuard) Protect(next http.Handler) http.Handler {
+// Protect returns a handler that passes accepted requests to next. The first of refuse that
+// returns true has answered a request that is not accepted; without one, the status is 403.
+func (g *BrowserGuard) Protect(next http.Handler, refuse ...func(w http.ResponseWriter, r *http.Request, why error) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := g.check(r); f != nil {
+			for _, answer := range refuse {
+				if answer(w, r, f) {
+					return
+				}
+			}
 			if r.ContentLength != 0 {
 				w.Header().Set("Connection", "close") // the body is not read
 			}

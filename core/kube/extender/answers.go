@@ -27,6 +27,7 @@ type answers struct {
 	victims map[string][]*answer
 	order   []*answer // all answers, oldest first; some may have ended
 	open    int       // elements of order that have not ended
+	named   int       // victims of these, on all nodes
 }
 
 // An answer is one response of preempt.
@@ -37,7 +38,9 @@ type answer struct {
 	// all of them count as leaving and the preemptor as if it were on all of them:
 	// otherwise a response could name a pod that is gone.
 	node    string
-	victims map[string][]string // keys by node of the preemptor; pod groups may have pods on others
+	victims map[string][]string        // keys by node of the preemptor; pod groups may have pods on others
+	named   map[string]map[string]bool // the same keys, as sets
+	size    int                        // number of keys
 	expires time.Time
 	counted bool // the result is final
 	ended   bool
@@ -47,8 +50,11 @@ type answer struct {
 	known   map[string]PodRef // victims, by key; nil if decisions are not observed
 }
 
-// maxAnswers bounds the answers that are stored. The oldest one ends early.
-const maxAnswers = 4096
+// Bounds of what is stored: answers, and victims that they name. The oldest answers end early.
+const (
+	maxAnswers = 4096
+	maxVictims = 1 << 17
+)
 
 func newAnswers(ttl time.Duration, now func() time.Time, finished func(*answer, string)) answers {
 	return answers{ttl: ttl, now: now, finished: finished, byPod: map[string]*answer{}, victims: map[string][]*answer{}}
@@ -57,10 +63,13 @@ func newAnswers(ttl time.Duration, now func() time.Time, finished func(*answer, 
 // record stores a response. If isProposal is true the response is the proposal of
 // kube-scheduler, and has been counted.
 func (s *answers) record(pod *kube.Pod, nodes map[string]*kube.MetaVictims, isProposal bool) *answer {
-	a := &answer{pod: pod, victims: make(map[string][]string, len(nodes)), time: s.now(), expires: s.now().Add(s.ttl), counted: isProposal}
+	a := &answer{pod: pod, victims: make(map[string][]string, len(nodes)), named: make(map[string]map[string]bool, len(nodes)), time: s.now(), expires: s.now().Add(s.ttl), counted: isProposal}
 	for node, v := range nodes {
+		a.named[node] = make(map[string]bool, len(v.Pods))
+		a.size += len(v.Pods)
 		for _, p := range v.Pods {
 			a.victims[node] = append(a.victims[node], p.UID)
+			a.named[node][p.UID] = true
 			s.victims[p.UID] = append(s.victims[p.UID], a)
 		}
 		if len(nodes) == 1 {
@@ -70,8 +79,12 @@ func (s *answers) record(pod *kube.Pod, nodes map[string]*kube.MetaVictims, isPr
 	s.byPod[key(pod)] = a
 	s.order = append(s.order, a)
 	s.open++
-	if s.open > maxAnswers {
-		s.end(s.order[slices.IndexFunc(s.order, func(a *answer) bool { return !a.ended })], resultUnconfirmed)
+	s.named += a.size
+	for _, oldest := range s.order {
+		if s.open <= maxAnswers && s.named <= maxVictims {
+			break
+		}
+		s.end(oldest, resultUnconfirmed)
 	}
 	s.compact()
 	return a
@@ -100,6 +113,7 @@ func (s *answers) end(a *answer, result string) {
 	s.final(a, result)
 	a.ended = true
 	s.open--
+	s.named -= a.size
 	s.unreserve(a)
 	for _, node := range slices.Sorted(maps.Keys(a.victims)) {
 		for _, k := range a.victims[node] {
@@ -140,7 +154,7 @@ func (s *answers) endIfComplete(a *answer) {
 // isLeaving reports whether a pod was named as a victim on a node that kube-scheduler
 // may evict on.
 func (s *answers) isLeaving(k string) bool {
-	return slices.ContainsFunc(s.victims[k], func(a *answer) bool { return a.node == "" || slices.Contains(a.victims[a.node], k) })
+	return slices.ContainsFunc(s.victims[k], func(a *answer) bool { return a.node == "" || a.named[a.node][k] })
 }
 
 // nominate records the node that kube-scheduler chose for a preemptor. It returns true
@@ -162,7 +176,7 @@ func (s *answers) evicted(p *kube.Pod, gone bool) {
 		if !explained {
 			s.nominate(key(a.pod), p.Spec.NodeName)
 		}
-		if !slices.Contains(a.victims[a.node], k) {
+		if !a.named[a.node][k] {
 			continue // another answer caused the eviction
 		}
 		explained = true

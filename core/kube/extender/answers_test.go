@@ -352,6 +352,37 @@ func TestAnswers_UnfedServerStoresBoundedObjects(t *testing.T) {
 	}
 }
 
+// The victims of all answers are bounded too, whatever the size of the requests. An answer of
+// that size is processed in less than quadratic time.
+func TestAnswers_VictimsAreBounded(t *testing.T) {
+	w := start(t, kubernetesPolicy, nil)
+	c := w.extender.cache
+	const perAnswer = maxVictims / 4
+	for i := range 6 {
+		v := &kube.MetaVictims{Pods: make([]kube.MetaPod, perAnswer)}
+		for k := range v.Pods {
+			v.Pods[k].UID = fmt.Sprintf("%d-%d", i, k)
+		}
+		preemptor := podOf(t, fmt.Sprint("preemptor-", i), "", 1000)
+		answer := map[string]*kube.MetaVictims{"n1": v}
+		c.recordAnswer(preemptor, answer, &outcome{result: resultAnswered}, false)
+		if !isProposed(c.answers.byPod[key(preemptor)], answer) {
+			t.Fatal("the victims are not among those of the answer")
+		}
+	}
+	if got := c.unconfirmed(); got != 4 || c.answers.named != maxVictims || len(c.answers.victims) != maxVictims {
+		t.Errorf("%d answers with %d victims, want the latest 4 with %d", got, len(c.answers.victims), maxVictims)
+	}
+	if leaving := c.leaving(); len(leaving) != maxVictims || slices.Contains(leaving, "1-0") {
+		t.Errorf("%d pods are leaving, want those of the latest answers", len(leaving))
+	}
+	tooMany := &kube.MetaVictims{Pods: make([]kube.MetaPod, maxVictims+1)}
+	c.recordAnswer(podOf(t, "last", "", 1000), map[string]*kube.MetaVictims{"n1": tooMany}, &outcome{result: resultAnswered}, false)
+	if got := c.unconfirmed(); got != 0 || c.answers.named != 0 || len(c.answers.victims) != 0 || len(c.answers.byPod) != 0 {
+		t.Errorf("%d answers with %d victims are open, want none", got, c.answers.named)
+	}
+}
+
 // In a cluster maintained by a watch, objects of requests are not stored: no event
 // would remove them.
 func TestAnswers_LiveCacheIgnoresObjectsOfRequests(t *testing.T) {

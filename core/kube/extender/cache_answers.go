@@ -85,7 +85,7 @@ func (c *cache) requestAnswer(pod *kube.Pod, proposal map[string]*kube.MetaVicti
 // isProposed reports whether a victim of the answer is proposed again.
 func isProposed(a *answer, proposal map[string]*kube.MetaVictims) bool {
 	for node, v := range proposal {
-		if v != nil && slices.ContainsFunc(v.Pods, func(p kube.MetaPod) bool { return slices.Contains(a.victims[node], p.UID) }) {
+		if v != nil && slices.ContainsFunc(v.Pods, func(p kube.MetaPod) bool { return a.named[node][p.UID] }) {
 			return true
 		}
 	}

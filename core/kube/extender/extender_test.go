@@ -476,3 +476,18 @@ func TestServe_HostileRequests(t *testing.T) {
 		t.Error(w.log)
 	}
 }
+
+// An option of preemptVerb that does not exist is logged: kube-scheduler does not check them.
+func TestServe_LogsUnknownOptions(t *testing.T) {
+	w := start(t, kubernetesPolicy, nil)
+	w.raw(http.MethodPost, "preempt?onFault=none&nodes=all", []byte("{}"))
+	if strings.Contains(w.log.String(), "preemptVerb") {
+		t.Errorf("valid options are logged: %s", w.log)
+	}
+	w.raw(http.MethodPost, "preempt?onfault=none&nodes=every", []byte("{}"))
+	for _, want := range []string{"invalid preemptVerb", "nodes=every", "onfault=none", "use onFault=none or nodes=all"} {
+		if !strings.Contains(w.log.String(), want) {
+			t.Errorf("the log lacks %q: %s", want, w.log)
+		}
+	}
+}

@@ -3,11 +3,15 @@ package extender
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/kube"
 )
@@ -139,6 +143,17 @@ func (e *Extender) Refuse(w http.ResponseWriter, r *http.Request, why error) {
 	}
 }
 
+// RefuseVerb is Refuse for the requests of kube-scheduler among others. It reports whether it
+// answered.
+func (e *Extender) RefuseVerb(w http.ResponseWriter, r *http.Request, why error) bool {
+	verb, ok := strings.CutPrefix(r.URL.Path, "/kube/v1/")
+	if !ok || r.Method != http.MethodPost || Verb(verb) == Objects || !slices.Contains(Verbs, Verb(verb)) {
+		return false
+	}
+	e.Refuse(w, r, why)
+	return true
+}
+
 // passAll answers filter with all nodes of the request.
 func passAll(w http.ResponseWriter, body io.Reader) {
 	text, err := io.ReadAll(body)
@@ -201,14 +216,33 @@ func tolerateTypeError(err error) (odd bool, other error) {
 	return false, err
 }
 
+// readOptions returns the options in the URL of preempt. Invalid ones have no effect, and are
+// named by the error: kube-scheduler does not check them.
+func readOptions(q url.Values) (w PreemptOptions, err error) {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		switch value := q.Get(name); {
+		case name == "onFault" && value == "none":
+			w.OnFault = EvictNone
+		case name == "nodes" && value == "all":
+			w.AllNodes = true
+		default:
+			problems = append(problems, fmt.Errorf("unknown option %q: use onFault=none or nodes=all", name+"="+value))
+		}
+	}
+	return w, errors.Join(problems...)
+}
+
 func (e *Extender) servePreempt(r *http.Request) (any, error) {
 	var args kube.ExtenderPreemptionArgs
 	odd, err := decode(r.Body, &args)
 	if err != nil {
 		return nil, err
 	}
-	q := r.URL.Query()
-	wishes := PreemptOptions{OnFault: OnFault(q.Get("onFault") == "none"), AllNodes: q.Get("nodes") == "all"}
+	wishes, err := readOptions(r.URL.Query())
+	if err != nil {
+		e.cfg.Logger.WarnContext(r.Context(), "invalid preemptVerb in the configuration of kube-scheduler", "err", err)
+	}
 	for _, victims := range args.NodeNameToVictims {
 		if victims != nil {
 			e.cache.observePods(slices.DeleteFunc(slices.Clone(victims.Pods), func(p *kube.Pod) bool { return p == nil || p.Metadata.UID == "" })...)

@@ -277,6 +277,47 @@ func TestKubernetes_RequiresToken(t *testing.T) {
 	}
 }
 
+// kube-scheduler writes the URL, and with it the token, into the status of a pod for any other
+// status than 200, also if it uses a name for the loopback address that the controller does not
+// accept.
+func TestKubernetes_UnknownHostReceives200(t *testing.T) {
+	t.Parallel()
+	low, pending := pod("low", "n1", 1), pod("pending", "", 1000)
+	w := start(t, apiservertest.New(), newClient(), map[string]string{"kubernetes.token": token})
+	body, err := json.Marshal(proposal(pending, low))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/kube/v1/preempt":              names("uid-low"),
+		"/kube/v1/preempt?onFault=none": `{"NodeNameToMetaVictims":{}}`,
+		"/kube/v1/filter":               `"Error":"unknown host`,
+		"/kube/v1/prioritize":           "[]",
+		"/kube/v1/objects":              "",
+		"/readyz":                       "",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+path, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = "cede.example"
+		r.SetBasicAuth("cede", token)
+		resp, err := w.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close() // read to its end
+		status := http.StatusOK
+		if want == "" {
+			status = http.StatusForbidden
+		}
+		if err != nil || resp.StatusCode != status || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d %s (%v), want %d and %s", path, resp.StatusCode, text, err, status, want)
+		}
+	}
+}
+
 // The controller is not ready before all resources are synced, and names those that
 // are missing. Proposals stand until then.
 func TestKubernetes_NotReadyBeforeSync(t *testing.T) {
