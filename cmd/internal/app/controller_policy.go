@@ -104,7 +104,7 @@ func (p *watchedPolicy) load(ctx context.Context, fetched *pool.Policy) (*policy
 		return nil, sum, err
 	}
 	spec := fetched.PolicySpec
-	spec.Name = policy.DefaultName
+	spec.Name = p.config.Kubernetes.Policy // of its errors
 	onFault, err := policy.ParseOnFault(cmp.Or(fetched.OnFault, p.config.Policy.OnFault))
 	if err != nil {
 		return nil, sum, err
@@ -116,6 +116,10 @@ func (p *watchedPolicy) load(ctx context.Context, fetched *pool.Policy) (*policy
 	if err := registry.SelfTest(v); err != nil {
 		return nil, sum, fmt.Errorf("%s failed its self-test: %w", spec.Use, err)
 	}
+	if v.Hooks() == policy.HookPreemptBindings {
+		return nil, sum, fmt.Errorf("%s decides about bindings of member clusters only, and chooses among no pods", spec.Use)
+	}
+	v.Name = policy.DefaultName // it decides for every pod
 	fallback, err := p.loader.Load(ctx, policies.Request{PolicySpec: sim.PolicySpec{Name: "built-in default", Use: policy.DefaultName}})
 	if err != nil {
 		return nil, sum, err
@@ -125,7 +129,8 @@ func (p *watchedPolicy) load(ctx context.Context, fetched *pool.Policy) (*policy
 }
 
 // sum returns a checksum of a policy: of its settings, version, grants, treatment of faults,
-// limits and files. The ID of a version covers the settings and the code only.
+// limits and files. The ID of a version covers the settings and the code only. The loader
+// reports files that do not exist.
 func (p *watchedPolicy) sum(fetched *pool.Policy) (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	settings, err := json.Marshal(fetched.Config)
@@ -163,7 +168,7 @@ func (p *watchedPolicy) sum(fetched *pool.Policy) (sum [sha256.Size]byte, err er
 			_, _ = fmt.Fprintf(h, "%q ", path)
 			_, err = io.Copy(h, f)
 			return err
-		}); err != nil {
+		}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return sum, err
 		}
 	}

@@ -2,6 +2,8 @@ package watch
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"k8s.io/client-go/rest"
@@ -15,6 +17,12 @@ import (
 // it is empty, the current context applies.
 func LoadConfig(file, context string) (*rest.Config, error) {
 	c, err := clientConfig(file, context).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) { // its text names a variable that has no effect here
+		if file != "" {
+			return nil, fmt.Errorf("kubeconfig %s names no cluster", file)
+		}
+		return nil, errors.New("no kubeconfig: use --kubeconfig or $KUBECONFIG, create ~/.kube/config, or run in a pod with a service account")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,42 +40,6 @@ type Reader struct {
 	clients map[schema.GroupVersion]*rest.RESTClient
 	clock   *serverClock
 }
-
-// A serverClock holds the time of the API server, which does not depend on the clock of
-// this machine. It is safe for concurrent use.
-type serverClock struct {
-	mu     sync.Mutex
-	latest time.Time // of a response; zero: unknown
-}
-
-// wrap returns a transport that reads the time from responses.
-func (c *serverClock) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		resp, err := next.RoundTrip(r)
-		if err != nil {
-			return nil, err
-		}
-		if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if at.After(c.latest) {
-				c.latest = at
-			}
-		}
-		return resp, nil
-	})
-}
-
-// now returns the time of the latest response.
-func (c *serverClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.latest
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // NewReader returns a Reader. It returns an error if the client cannot be configured.
 func NewReader(c *rest.Config) (*Reader, error) {

@@ -86,6 +86,8 @@ type informer struct {
 // starts it.
 func New(c *rest.Config, sink Sink, log *slog.Logger) (*Watcher, error) {
 	w := &Watcher{sink: sink, log: log}
+	c = rest.CopyConfig(c)
+	c.Wrap((&connectionLog{log: log}).wrap)
 	clients := map[schema.GroupVersion]*rest.RESTClient{}
 	for _, r := range resources {
 		if clients[r.group] == nil {

@@ -196,6 +196,51 @@ func randomObject(r *rand.Rand) metav1.Object {
 	return &corev1.Pod{ObjectMeta: namespaced, Spec: corev1.PodSpec{NodeName: fmt.Sprintf("o-%d", r.IntN(12)), Containers: []corev1.Container{{Name: "c"}}}}
 }
 
+// A watcher that cannot connect logs it: client-go is silent about refused connections.
+func TestWatcher_LogsThatTheServerIsUnreachable(t *testing.T) {
+	t.Parallel()
+	s := apiservertest.New()
+	config := s.Config()
+	s.Close()
+	var log lockedText
+	w, err := New(config, &mirror{}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	eventually(t, func() string {
+		if !strings.Contains(log.String(), "kubernetes API server unreachable") {
+			return "the log has no line: " + log.String()
+		}
+		return ""
+	})
+	cancel()
+	<-done
+}
+
+// A lockedText is a log that may be read while it is written.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // Random model test: after any sequence of changes and faults the sink holds the
 // objects of the server, with one full update at the start.
 func TestWatcher_EquivalentToServerAfterFaults(t *testing.T) {

@@ -1,0 +1,77 @@
+package watch
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A serverClock holds the time of the API server, which does not depend on the clock of
+// this machine. It is safe for concurrent use.
+type serverClock struct {
+	mu     sync.Mutex
+	latest time.Time // of a response; zero: unknown
+}
+
+// wrap returns a transport that reads the time from responses.
+func (c *serverClock) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if at.After(c.latest) {
+				c.latest = at
+			}
+		}
+		return resp, nil
+	})
+}
+
+// now returns the time of the latest response.
+func (c *serverClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latest
+}
+
+// A connectionLog logs once that the API server cannot be reached, and once that it can be
+// reached again. client-go retries refused connections silently, while the objects that were
+// read age. It is safe for concurrent use.
+type connectionLog struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	failed bool
+}
+
+// wrap returns a transport that observes the requests.
+func (l *connectionLog) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if err == nil || r.Context().Err() == nil { // otherwise the caller gave up
+			l.observe(r, err)
+		}
+		return resp, err
+	})
+}
+
+func (l *connectionLog) observe(r *http.Request, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch failed := err != nil; {
+	case failed && !l.failed:
+		l.log.WarnContext(r.Context(), "kubernetes API server unreachable", "url", r.URL.Scheme+"://"+r.URL.Host, "err", err)
+	case !failed && l.failed:
+		l.log.InfoContext(r.Context(), "kubernetes API server reachable again")
+	}
+	l.failed = err != nil
+}
