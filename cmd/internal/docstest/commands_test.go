@@ -126,8 +126,8 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 
 var draws = regexp.MustCompile(`--draws \d+`)
 
-// reduced returns the commands of a block whose output is not shown with two draws of each
-// workload, unless full counts are selected.
+// reduced returns commands that show no output, with two draws of each workload unless full
+// counts are selected.
 func reduced(commands string) string {
 	if soak.Full() {
 		return commands
