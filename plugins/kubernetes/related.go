@@ -29,7 +29,9 @@ type relatedObjects struct {
 }
 
 // watchRelated watches the kinds that the feature gates of kube-scheduler enable. The API
-// server may not serve the others, and kube-scheduler would wait for them.
+// server may not serve the others, and kube-scheduler would wait for them. All are permitted
+// by the role system:kube-scheduler; ResourceClaimTemplates are not, and the claims of a pod
+// exist before it is scheduled.
 func watchRelated(from informers.SharedInformerFactory, gates featuregate.FeatureGate, log *slog.Logger, feed func(d *kube.Dump, whole bool)) (*relatedObjects, error) {
 	r := &relatedObjects{log: log, feed: feed}
 	if gates.Enabled(features.GenericWorkload) {
@@ -37,8 +39,7 @@ func watchRelated(from informers.SharedInformerFactory, gates featuregate.Featur
 	}
 	if gates.Enabled(features.DynamicResourceAllocation) {
 		devices := from.Resource().V1()
-		r.informers = append(r.informers, devices.DeviceClasses().Informer(), devices.ResourceSlices().Informer(),
-			devices.ResourceClaims().Informer(), devices.ResourceClaimTemplates().Informer())
+		r.informers = append(r.informers, devices.DeviceClasses().Informer(), devices.ResourceSlices().Informer(), devices.ResourceClaims().Informer())
 	}
 	var errs []error
 	for _, i := range r.informers {

@@ -71,7 +71,7 @@ func TestRelated_WatchesEnabledKindsOnly(t *testing.T) {
 	for _, k := range []struct {
 		gates featuregate.FeatureGate
 		want  int
-	}{{gates(t), 0}, {gates(t, features.GenericWorkload), 1}, {gates(t, features.DynamicResourceAllocation), 4}} {
+	}{{gates(t), 0}, {gates(t, features.GenericWorkload), 1}, {gates(t, features.DynamicResourceAllocation), 3}} {
 		factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 		r, err := watchRelated(factory, k.gates, slog.New(slog.DiscardHandler), func(*kube.Dump, bool) {})
 		if err != nil {

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,8 +29,9 @@ type Cluster struct {
 	etcd, apiServer, controllers *Process
 	certs                        *authority
 	etcdURL, kubeconfig          string
-	port                         int  // of the API server
-	podGroups                    bool // the API server and the scheduler have PodGroups
+	schedulerKubeconfig          string // with the permissions that kube-scheduler has
+	port                         int    // of the API server
+	podGroups                    bool   // the API server and the scheduler have PodGroups
 }
 
 // Start starts a control plane and waits until it is ready.
@@ -77,18 +79,14 @@ func (c *Cluster) issueCertificates() (err error) {
 	if err := c.certs.issue("admin", "admin", "system:masters"); err != nil {
 		return err
 	}
+	if err := c.certs.issue("scheduler", "system:kube-scheduler"); err != nil {
+		return err
+	}
 	if err := c.certs.issue("service-accounts", "service-accounts"); err != nil {
 		return err
 	}
-	c.kubeconfig = c.certs.path("kubeconfig")
-	text := fmt.Sprintf(`apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:%d", certificate-authority: %s}}]
-users: [{name: u, user: {client-certificate: %s, client-key: %s}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-`, c.port, c.certs.path("ca.crt"), c.certs.path("admin.crt"), c.certs.path("admin.key"))
-	if err := os.WriteFile(c.kubeconfig, []byte(text), 0o600); err != nil {
+	c.kubeconfig, c.schedulerKubeconfig = c.certs.path("kubeconfig"), c.certs.path("scheduler-kubeconfig")
+	if err := errors.Join(c.writeKubeconfig(c.kubeconfig, "admin"), c.writeKubeconfig(c.schedulerKubeconfig, "scheduler")); err != nil {
 		return err
 	}
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.kubeconfig); err != nil {
@@ -98,6 +96,18 @@ current-context: x
 	c.Config.WarningHandler = rest.NoWarnings{} // on API versions that later releases remove
 	c.Client, err = kubernetes.NewForConfig(c.Config)
 	return err
+}
+
+// writeKubeconfig writes a kubeconfig with a certificate.
+func (c *Cluster) writeKubeconfig(file, certificate string) error {
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:%d", certificate-authority: %s}}]
+users: [{name: u, user: {client-certificate: %s, client-key: %s}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, c.port, c.certs.path("ca.crt"), c.certs.path(certificate+".crt"), c.certs.path(certificate+".key"))
+	return os.WriteFile(file, []byte(text), 0o600)
 }
 
 // Kubeconfig returns the path of a kubeconfig with all permissions.
@@ -174,7 +184,7 @@ func (c *Cluster) StartScheduler(t testing.TB, s Scheduler) *Process {
 	}
 	file, port := filepath.Join(c.Dir, s.Name+".yaml"), strconv.Itoa(freePort(t))
 	text := "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: false}\nclientConnection: {kubeconfig: " +
-		c.kubeconfig + "}\n" + s.Config
+		c.schedulerKubeconfig + "}\n" + s.Config
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

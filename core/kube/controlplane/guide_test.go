@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // guideBlocks returns the fenced blocks of a section of the guide, without indentation.
@@ -40,13 +44,13 @@ func guideBlocks(t *testing.T, section string) []string {
 func TestGuide_TenMinutes(t *testing.T) {
 	c := cluster(t)
 	blocks := guideBlocks(t, "Try it in ten minutes")
-	if len(blocks) != 3 {
-		t.Fatalf("%d blocks, want those of cede, curl and kube-scheduler: %q", len(blocks), blocks)
+	if len(blocks) != 6 {
+		t.Fatalf("%d blocks, want those of cede, curl, kube-scheduler, its mount, the pod and the metrics: %q", len(blocks), blocks)
 	}
-	port := strconv.Itoa(freePort(t))
+	port, metrics := strconv.Itoa(freePort(t)), strconv.Itoa(freePort(t))
 	t.Setenv("CEDE_LISTEN__HTTP", "127.0.0.1:"+port)
-	t.Setenv("CEDE_LISTEN__METRICS", "127.0.0.1:"+strconv.Itoa(freePort(t)))
-	local := strings.NewReplacer("/etc/kubernetes/admin.conf", c.kubeconfig, "/etc/kubernetes/scheduler.conf", c.kubeconfig, "127.0.0.1:4646", "127.0.0.1:"+port, "'", "")
+	t.Setenv("CEDE_LISTEN__METRICS", "127.0.0.1:"+metrics)
+	local := strings.NewReplacer("/etc/kubernetes/admin.conf", c.kubeconfig, "/etc/kubernetes/scheduler.conf", c.schedulerKubeconfig, "127.0.0.1:4646", "127.0.0.1:"+port, "127.0.0.1:4649", "127.0.0.1:"+metrics, "'", "")
 
 	command := strings.Fields(local.Replace(blocks[0]))
 	if command[0] != "cede" {
@@ -63,17 +67,47 @@ func TestGuide_TenMinutes(t *testing.T) {
 	if !found {
 		t.Fatalf("configuration of kube-scheduler: %s", blocks[2])
 	}
-	connection := fmt.Sprintf("clientConnection:\n  kubeconfig: %s\n", c.kubeconfig)
+	connection := fmt.Sprintf("clientConnection:\n  kubeconfig: %s\n", c.schedulerKubeconfig)
 	if !strings.Contains(config, connection) {
 		t.Fatalf("the configuration names no kubeconfig: %s", config)
 	}
 	c.StartScheduler(t, Scheduler{Name: "scheduler", Config: strings.Replace(config, connection, "", 1)})
-	c.CreatePods(t, Pod("high", "2", c.CreatePriorityClass(t, 1000), ""))
-	Eventually(t, "the preemptor is bound", func(ctx context.Context) string { return unless(c.nodeOf(t, "high") != "", "it is pending") })
-	if node := c.nodeOf(t, "high"); node != "n1" {
+	demo := guidePod(t, blocks[4])
+	demo.Spec.PriorityClassName = c.CreatePriorityClass(t, 1000)
+	c.CreatePods(t, demo)
+	Eventually(t, "the preemptor is bound", func(ctx context.Context) string { return unless(c.nodeOf(t, demo.Name) != "", "it is pending") })
+	if node := c.nodeOf(t, demo.Name); node != "n1" {
 		t.Errorf("the pod is on %s, want n1: the policy protects the pod of n2, which kube-scheduler would evict", node)
 	}
 	if !strings.Contains(e.Output(), "kubernetes preemption") {
 		t.Errorf("the log has no line for the decision:\n%s", e.Tail(5))
 	}
+	words := strings.Fields(local.Replace(blocks[5]))
+	Eventually(t, "the metrics count the decision", func(ctx context.Context) string {
+		got, err := Outcomes(ctx, words[2])
+		if err != nil {
+			return err.Error()
+		}
+		return unless(got["chosen"] == 1, fmt.Sprintf("%v, want one that is chosen", got))
+	})
+}
+
+// guidePod returns the pod that the commands of the guide create.
+func guidePod(t *testing.T, commands string) *corev1.Pod {
+	t.Helper()
+	match := regexp.MustCompile(`(?m)^kubectl create priorityclass (\S+) --value 1000\nkubectl run (\S+) --image \S+ --overrides '(.*)'$`).FindStringSubmatch(commands)
+	if match == nil {
+		t.Fatalf("the commands create no pod: %s", commands)
+	}
+	pod := &corev1.Pod{}
+	decoder := json.NewDecoder(strings.NewReader(match[3]))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(pod); err != nil {
+		t.Fatalf("%s: %v", match[3], err)
+	}
+	if pod.Spec.PriorityClassName != match[1] || pod.Spec.Containers[0].Name != match[2] {
+		t.Errorf("the pod has another class or container than the commands: %s", commands)
+	}
+	pod.Name, pod.Namespace = match[2], metav1.NamespaceDefault
+	return pod
 }
