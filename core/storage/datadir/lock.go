@@ -74,5 +74,5 @@ func (l *Lock) Release() error {
 	if l == nil {
 		return nil
 	}
-	return l.file.Close()
+	return errors.Join(unlockFile(l.file), l.file.Close())
 }

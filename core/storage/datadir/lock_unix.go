@@ -9,10 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Locks reports whether a Lock excludes other processes on this system.
+const Locks = true
+
 var errHeld = errors.New("held by another process")
 
-// lockFile acquires an exclusive lock that is released when f is closed. It returns errHeld
-// if another process holds the lock.
+// lockFile acquires an exclusive lock, which ends with the process. It returns errHeld if
+// another process holds the lock.
 func lockFile(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -20,3 +23,7 @@ func lockFile(f *os.File) error {
 	}
 	return err
 }
+
+// unlockFile releases the lock of f. Closing f does not suffice at once: a process that is being
+// started holds a copy of each open file until it runs its program.
+func unlockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
+
+	"github.com/cede-scheduler/cede/core/storage/datadir"
 )
 
 // Options returns options that keep Badger small. Values are stored in the tree rather than
@@ -30,6 +32,8 @@ func Options(dir string, log *slog.Logger) badger.Options {
 		WithNumLevelZeroTables(2).
 		WithNumLevelZeroTablesStall(8).
 		WithMetricsEnabled(false).
+		// Badger's lock would outlive its database while another process is being started.
+		WithBypassLockGuard(datadir.Locks).
 		// Verifying whole tables when they are opened would be stricter, but a bad block
 		// then ends the process in a goroutine of Badger.
 		WithChecksumVerificationMode(options.OnBlockRead).

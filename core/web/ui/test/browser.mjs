@@ -145,7 +145,7 @@ await story("queue", "/ui/queue", async (page) => {
     First: { Expected: Time + 600e9, Low: Time + 300e9, High: Time + 3600e9, Draws: 30 }, All: { Expected: Time + 7200e9, Low: Time + 900e9, Draws: 20 },
   } }));
   await forecast.click();
-  await shows(page, "position 1 of 2; in 10 min (in 5 min to in 1 h); the last instance in 2 h (in 15 min to not within 1 d)");
+  await shows(page, "position 1 of 2; in 10 min (5 min to 1 h); the last instance in 2 h (15 min to more than 1 d)");
 });
 await story("evictions", "/ui/evictions", (page) => shows(page, "low", "high", "Lost work"));
 await story("eviction", "/ui/evictions", async (page) => {
