@@ -137,3 +137,13 @@ func Module(use string) (m policy.Module, grants []string, ok bool) {
 	}
 	return nil, nil, false
 }
+
+// DefaultSet returns a set that contains the policy default alone.
+func DefaultSet() (*policy.Set, error) {
+	code, _, _ := Module(policy.DefaultName) // it has no grants
+	version, err := policy.NewVersion(policy.Source{Name: policy.DefaultName, Module: code})
+	if err != nil {
+		return nil, err
+	}
+	return policy.NewSet(version)
+}

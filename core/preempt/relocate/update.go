@@ -54,7 +54,8 @@ func (f *Finder) adjust(s *shape, old *state.Snapshot, positions []int32) bool {
 		return true
 	}
 	if id, pinned := pinnedTo(g); pinned {
-		return !slices.ContainsFunc(positions, func(pos int32) bool { return f.Snap.NodeAt(pos).ID == id })
+		pos, ok := f.Snap.Position(id)
+		return !ok || !slices.Contains(positions, pos)
 	}
 	prepared := false
 	for _, pos := range positions {

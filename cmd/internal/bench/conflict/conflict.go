@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
@@ -15,8 +16,6 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
-	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
 // Config configures a measurement.
@@ -134,11 +133,7 @@ func (c *Class) finish(d time.Duration, schedulers int) {
 }
 
 func newCell(c Config) (*cell, error) {
-	version, err := policy.NewVersion(policy.Source{Name: "default", Module: policy.Native(policy.BuiltinDigest("default", "bench"), func() sdk.Policy { return rules.New() })})
-	if err != nil {
-		return nil, err
-	}
-	set, err := policy.NewSet(version)
+	set, err := builtin.DefaultSet()
 	if err != nil {
 		return nil, err
 	}

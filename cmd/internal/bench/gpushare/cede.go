@@ -3,14 +3,13 @@ package gpushare
 import (
 	"fmt"
 
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/planner"
 	"github.com/cede-scheduler/cede/core/policy"
 	core "github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
-	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
 // A cede places tasks by the scheduler and the applier of a server, with the algorithm
@@ -24,11 +23,7 @@ type cede struct {
 }
 
 func newCede(t *Trace) (*cede, error) {
-	version, err := policy.NewVersion(policy.Source{Name: "default", Module: policy.Native(policy.BuiltinDigest("default", "bench"), func() sdk.Policy { return rules.New() })})
-	if err != nil {
-		return nil, err
-	}
-	set, err := policy.NewSet(version)
+	set, err := builtin.DefaultSet()
 	if err != nil {
 		return nil, err
 	}
