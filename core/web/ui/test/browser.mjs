@@ -20,19 +20,28 @@ const browser = await chromium.launch({ executablePath: process.env.CEDE_CHROMIU
 const pictures = await Pictures.open(browser);
 let failed = 0;
 
-/** Opens a page of the console; problems collects what the browser reports. */
-async function open(path, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(60_000);
-  const problems = [];
-  page.on("console", (m) => m.type() === "error" && problems.push(m.text() + " " + m.location().url));
-  page.on("pageerror", (e) => problems.push(String(e)));
-  page.on("dialog", (d) => (problems.push("dialog: " + d.message()), d.dismiss()));
-  page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && !r.url().startsWith("blob:") && problems.push("request to " + r.url()));
+/** The window of a story without options. */
+const desktop = { viewport: { width: 1280, height: 900 }, colorScheme: "light" };
+
+// All stories share one page: opening another takes longer than most of them. What the browser
+// reports is collected per story.
+const page = await (await browser.newContext()).newPage();
+let problems = [];
+page.setDefaultTimeout(60_000);
+page.on("console", (m) => m.type() === "error" && problems.push(m.text() + " " + m.location().url));
+page.on("pageerror", (e) => problems.push(String(e)));
+page.on("dialog", (d) => (problems.push("dialog: " + d.message()), d.dismiss()));
+page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && !/^(blob|about):/.test(r.url()) && problems.push("request to " + r.url()));
+
+/** Opens a page of the console as if it were the first one. */
+async function open(path, { viewport, colorScheme }) {
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.goto("about:blank");
+  await page.setViewportSize(viewport);
+  await page.emulateMedia({ colorScheme });
+  problems = [];
   await page.goto(url + path);
   await page.getByRole("status").getByText("live").waitFor();
-  return { page, problems, close: () => context.close() };
 }
 
 function check(condition, text) {
@@ -40,17 +49,17 @@ function check(condition, text) {
 }
 
 /** Waits until the page shows each text. */
-async function shows(page, ...texts) {
+async function shows(...texts) {
   for (const text of texts) await page.locator("main").getByText(text).first().waitFor();
 }
 
 /** Checks that the page is not wider than its window. */
-async function narrow(page) {
+async function narrow() {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   check(wide <= 0, `the page is ${wide} pixels wider than the window`);
 }
 
-async function accessible(page) {
+async function accessible() {
   // The policy of the page refuses inline scripts; evaluate is not subject to it.
   await page.evaluate(axe);
   const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
@@ -75,19 +84,15 @@ async function story(name, path, play, options, { secure = false, picture = true
   if (process.env.CEDE_STORY && !process.env.CEDE_STORY.split(",").includes(name)) return;
   const start = performance.now();
   try {
-    const { page, problems, close } = await open(path, options);
-    try {
-      await within(180_000, play(page));
-      // Stories without a picture are about behaviour: they end on pages of other stories.
-      if (picture || secure || process.env.CEDE_SOAK) await accessible(page);
-      // A browser reports the responses 401 that the sign-in begins with.
-      const unexpected = secure ? problems.filter((p) => !p.includes("401") && !p.includes(process.env.CEDE_SECURE_URL)) : problems;
-      check(unexpected.length === 0, unexpected.join("; "));
-      if (picture) await pictures.check(name.replaceAll(" ", "-"), page);
-      if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
-    } finally {
-      await close();
-    }
+    await open(path, { ...desktop, ...options });
+    await within(180_000, play());
+    // Stories without a picture are about behaviour: they end on pages of other stories.
+    if (picture || secure || process.env.CEDE_SOAK) await accessible();
+    // A browser reports the responses 401 that the sign-in begins with.
+    const unexpected = secure ? problems.filter((p) => !p.includes("401") && !p.includes(process.env.CEDE_SECURE_URL)) : problems;
+    check(unexpected.length === 0, unexpected.join("; "));
+    if (picture) await pictures.check(name.replaceAll(" ", "-"), page);
+    if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
     console.log("ok", name, `(${((performance.now() - start) / 1000).toFixed(1)} s)`);
   } catch (err) {
     failed++;
@@ -110,22 +115,22 @@ const job = (id, priority, count) => ({
   },
 });
 
-await story("overview", "/ui/", (page) => shows(page, "Nodes ready", "Evaluations waiting", "1 eviction in the last 60 minutes", "Waiting, by priority"));
-await story("overview dark", "/ui/", (page) => shows(page, "Nodes ready"), { colorScheme: "dark" });
-await story("overview narrow", "/ui/", async (page) => {
-  await shows(page, "Nodes ready");
-  await narrow(page);
+await story("overview", "/ui/", () => shows("Nodes ready", "Evaluations waiting", "1 eviction in the last 60 minutes", "Waiting, by priority"));
+await story("overview dark", "/ui/", () => shows("Nodes ready"), { colorScheme: "dark" });
+await story("overview narrow", "/ui/", async () => {
+  await shows("Nodes ready");
+  await narrow();
 }, { viewport: { width: 360, height: 720 } });
-await story("nodes", "/ui/nodes", async (page) => {
-  await shows(page, "node-1", "node-2");
+await story("nodes", "/ui/nodes", async () => {
+  await shows("node-1", "node-2");
   await page.getByRole("application").focus();
   await page.keyboard.press("ArrowRight");
   await page.locator("#map-node").getByText("node-2").waitFor();
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Node node-2" }).waitFor();
 });
-await story("node", "/ui/nodes/node-1", async (page) => {
-  await shows(page, "eligible", "low", "Who would be evicted next", "From priority");
+await story("node", "/ui/nodes/node-1", async () => {
+  await shows("eligible", "low", "Who would be evicted next", "From priority");
   await page.getByRole("button", { name: "Make ineligible" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Make ineligible" }).click();
   await page.getByRole("button", { name: "Make eligible" }).waitFor();
@@ -133,11 +138,11 @@ await story("node", "/ui/nodes/node-1", async (page) => {
   await page.getByRole("dialog").getByRole("button", { name: "Make eligible" }).click();
   await page.getByRole("button", { name: "Make ineligible" }).waitFor();
 });
-await story("queue", "/ui/queue", async (page) => {
+await story("queue", "/ui/queue", async () => {
   const forecast = page.getByRole("row", { name: "huge" }).getByRole("button", { name: "Forecast the start of huge" });
-  await shows(page, "Waiting for capacity", "huge");
+  await shows("Waiting for capacity", "huge");
   await forecast.click();
-  await shows(page, "position 2 of 2; no forecast: it does not start within 24h0m0s");
+  await shows("position 2 of 2; no forecast: it does not start within 24h0m0s");
   // No instance here has a duration, so that a forecast with an interval comes from the test.
   const Time = Date.UTC(2026, 4, 1) * 1e6;
   await page.route("**/v1/job/huge/forecast?*", (route) => route.fulfill({ json: {
@@ -145,28 +150,28 @@ await story("queue", "/ui/queue", async (page) => {
     First: { Expected: Time + 600e9, Low: Time + 300e9, High: Time + 3600e9, Draws: 30 }, All: { Expected: Time + 7200e9, Low: Time + 900e9, Draws: 20 },
   } }));
   await forecast.click();
-  await shows(page, "position 1 of 2; in 10 min (5 min to 1 h); the last instance in 2 h (15 min to more than 1 d)");
+  await shows("position 1 of 2; in 10 min (5 min to 1 h); the last instance in 2 h (15 min to more than 1 d)");
 });
-await story("evictions", "/ui/evictions", (page) => shows(page, "low", "high", "Lost work"));
-await story("eviction", "/ui/evictions", async (page) => {
+await story("evictions", "/ui/evictions", () => shows("low", "high", "Lost work"));
+await story("eviction", "/ui/evictions", async () => {
   await page.getByRole("link", { name: "why" }).first().click();
   await page.getByRole("heading", { name: /^Eviction of / }).waitFor();
-  await shows(page, "Candidates", "Options, the chosen one first", "evicted");
+  await shows("Candidates", "Options, the chosen one first", "evicted");
   await page.getByRole("button", { name: "Make the decision again, with changes" }).click();
-  await shows(page, "would have stayed with priority +", "The decision was made");
+  await shows("would have stayed with priority +", "The decision was made");
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the certificate" }).click()]);
   check(file.suggestedFilename().endsWith(".cert"), `the certificate is called ${file.suggestedFilename()}`);
   const content = await readFile(await file.path());
   check(content.subarray(0, 25).toString() === "cede decision certificate", "the download is not a certificate");
 });
-await story("jobs", "/ui/jobs", async (page) => {
-  await shows(page, "low", "high", "huge");
+await story("jobs", "/ui/jobs", async () => {
+  await shows("low", "high", "huge");
   await page.getByRole("searchbox").fill("hug");
   await page.getByText("1 of").waitFor();
   check(new URL(page.url()).searchParams.get("jobs.filter") === "hug", "the filter is not in the address");
 });
-await story("job", "/ui/jobs/default/huge", async (page) => {
-  await shows(page, "Job huge", "Evaluations");
+await story("job", "/ui/jobs/default/huge", async () => {
+  await shows("Job huge", "Evaluations");
   // Preemption of service jobs is on here, so the observed decision comes from the test.
   await page.route("**/v1/evaluation/*/decisions?*", (route) => route.fulfill({ json: [{
     Index: 7, Time: 1, EvalID: "e", Namespace: "default", JobID: "huge", Priority: 10, PolicyVersion: "sha256:" + "4".repeat(64), Observed: true, Reason: "",
@@ -175,23 +180,23 @@ await story("job", "/ui/jobs/default/huge", async (page) => {
   await page.reload();
   await page.getByRole("region", { name: "Would be evicted: preemption is only observed" }).getByText("1 min 30 s").waitFor();
 });
-await story("clusters", "/ui/clusters", (page) => shows(page, "No binding is registered.", "No member cluster is registered."));
-await story("namespaces", "/ui/namespaces", (page) => shows(page, "default", "Share of cpu"));
-await story("policies", "/ui/policies", (page) => shows(page, "least-waste", "built in"));
-await story("policy", "/ui/policies/default", (page) => shows(page, "Policy default", "Versions"));
-await story("trials", "/ui/trials", async (page) => {
-  await shows(page, "No policy had a trial with blocks.");
+await story("clusters", "/ui/clusters", () => shows("No binding is registered.", "No member cluster is registered."));
+await story("namespaces", "/ui/namespaces", () => shows("default", "Share of cpu"));
+await story("policies", "/ui/policies", () => shows("least-waste", "built in"));
+await story("policy", "/ui/policies/default", () => shows("Policy default", "Versions"));
+await story("trials", "/ui/trials", async () => {
+  await shows("No policy had a trial with blocks.");
   await page.getByLabel("For at most, in hours").fill("0.5");
   await page.getByLabel("Length of a block, in minutes").fill("3");
-  await shows(page, "This time contains 5 pairs of blocks. No verdict is possible with fewer than 8.");
+  await shows("This time contains 5 pairs of blocks. No verdict is possible with fewer than 8.");
   await page.getByRole("button", { name: "Start the trial" }).press("Enter");
-  await shows(page, "The trial has started", "No verdict is possible: the conditions require at least 9 pairs of blocks");
+  await shows("The trial has started", "No verdict is possible: the conditions require at least 9 pairs of blocks");
   await page.getByRole("link", { name: "thrifty", exact: true }).click();
   await page.getByRole("heading", { name: "Trial of thrifty" }).waitFor();
-  await shows(page, "none yet: 0 of at least 9 pairs of blocks", "The candidate is promoted as soon as", "better('wastedWork.cpu', candidate, active)");
+  await shows("none yet: 0 of at least 9 pairs of blocks", "The candidate is promoted as soon as", "better('wastedWork.cpu', candidate, active)");
   await page.getByRole("button", { name: "Stop the trial" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Stop the trial" }).click();
-  await shows(page, "rolled back: the candidate was not promoted");
+  await shows("rolled back: the candidate was not promoted");
 });
 
 // A trial of 72 pairs, whose course comes from the test: its blocks would take three days.
@@ -214,20 +219,20 @@ const course = (metric) => {
     },
   };
 };
-await story("trial", "/ui/servers", async (page) => {
+await story("trial", "/ui/servers", async () => {
   await page.route("**/v1/policy/thrifty/trial?*", (route) => route.fulfill({ json: course(new URL(route.request().url()).searchParams.get("metric")) }));
   await page.goto(url + "/ui/trials/thrifty");
-  await shows(page, "none yet: no condition holds", "victims, candidate minus active: -0.84 after 72 pairs of blocks", "An interval without 0 is a verdict.");
+  await shows("none yet: no condition holds", "victims, candidate minus active: -0.84 after 72 pairs of blocks", "An interval without 0 is a verdict.");
   const readings = { victims: "the candidate is better", "wastedWork.cpu": "no difference is shown", placed: "the candidate is better", "queueDelay.mean": "the candidate is worse" };
   for (const [metric, reading] of Object.entries(readings)) await page.getByRole("row", { name: metric }).getByText(reading).waitFor();
   await page.getByLabel("Metric of the confidence sequence").selectOption("queueDelay.mean");
-  await shows(page, "Complete blocks: queueDelay.mean");
+  await shows("Complete blocks: queueDelay.mean");
   check((await page.locator(".chart canvas").count()) === 1, "there is no chart");
   await page.evaluate(() => (document.querySelector(".chart").dataset.fixed = "")); // its picture is compared as well
 });
-await story("trial narrow and dark", "/ui/trials/thrifty", async (page) => {
-  await shows(page, "rolled back");
-  await narrow(page);
+await story("trial narrow and dark", "/ui/trials/thrifty", async () => {
+  await shows("rolled back");
+  await narrow();
 }, { viewport: { width: 360, height: 720 }, colorScheme: "dark" });
 // A scenario in which the policies choose different victims.
 const scenario = (name, extra = "") => `version: 1
@@ -241,44 +246,50 @@ events: [{at: 0s, submit: old}, {at: 10m, submit: young}, {at: 20m, submit: urge
 until: 2h
 ${extra}`;
 
-async function submitComparison(page, file, text, policies) {
+async function submitComparison(file, text, policies) {
   await page.getByLabel("Scenario, recording or description").setInputFiles({ name: file, mimeType: "application/yaml", buffer: Buffer.from(text) });
   for (const box of await page.getByRole("group", { name: /^Policies/ }).getByRole("checkbox").all()) if (await box.isChecked()) await box.uncheck();
   for (const name of policies) await page.getByRole("checkbox", { name }).check();
   await page.getByRole("button", { name: "Compare 2 policies" }).press("Enter");
 }
-await story("compare", "/ui/compare", async (page) => {
-  await shows(page, "No comparison was submitted.", "At most 20,000 nodes");
+
+/** Waits for the page of a comparison and its report. The list before it shows the states of others. */
+async function completes(file) {
+  await page.getByRole("heading", { name: "Comparison of " + file }).waitFor();
+  await shows("complete", "Download the report", "How to repeat it");
+}
+await story("compare", "/ui/compare", async () => {
+  await shows("No comparison was submitted.", "At most 20,000 nodes");
 });
-await story("comparison", "/ui/compare", async (page) => {
-  await submitComparison(page, "contest.yaml", scenario("contest"), [/^least-waste built in/, /^thrifty@\w+ loaded/]);
-  await page.getByRole("heading", { name: "Comparison of contest.yaml" }).waitFor();
-  await shows(page, "complete", "Download the report", "How to repeat it", "Victims");
+await story("comparison", "/ui/compare", async () => {
+  await submitComparison("contest.yaml", scenario("contest"), [/^least-waste built in/, /^thrifty@\w+ loaded/]);
+  await completes("contest.yaml");
+  await shows("Victims");
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the figures as JSON" }).click()]);
   const document = JSON.parse(await readFile(await file.path(), "utf8"));
   const played = [...new Set(document.runs.map((r) => r.policy))];
   check(played.length === 2 && played.includes("least-waste"), "the document has other policies: " + played);
   await page.getByRole("link", { name: "All comparisons" }).click();
   await page.getByRole("link", { name: "contest.yaml" }).click();
-  await shows(page, "How to repeat it");
+  await shows("How to repeat it");
 });
-await story("comparison narrow and dark", "/ui/compare", async (page) => {
+await story("comparison narrow and dark", "/ui/compare", async () => {
   const code = `<img src=x onerror="alert(1)">`;
-  await submitComparison(page, code + ".yaml", scenario("contest"), [/^default built in/, /^nomad built in/]);
-  await shows(page, "complete", code);
-  await narrow(page);
+  await submitComparison(code + ".yaml", scenario("contest"), [/^default built in/, /^nomad built in/]);
+  await completes(code + ".yaml");
+  await narrow();
 }, { viewport: { width: 360, height: 720 }, colorScheme: "dark" });
-await story("comparison refused", "/ui/compare", async (page) => {
-  await submitComparison(page, "bad.yaml", scenario("bad", "policies: [{name: x, use: /bin/true}]"), [/^default built in/, /^nomad built in/]);
+await story("comparison refused", "/ui/compare", async () => {
+  await submitComparison("bad.yaml", scenario("bad", "policies: [{name: x, use: /bin/true}]"), [/^default built in/, /^nomad built in/]);
   await page.getByRole("alert").getByText('"/bin/true" is not a built-in policy').first().waitFor();
 });
-await story("comparison cancelled", "/ui/compare", async (page) => {
+await story("comparison cancelled", "/ui/compare", async () => {
   await page.getByLabel("Workload").selectOption("contended");
   await page.getByLabel("Seeds").fill("20");
   await page.getByRole("button", { name: "Compare 2 policies" }).click();
   await page.getByRole("button", { name: "Cancel the comparison" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel the comparison" }).click();
-  await shows(page, "cancelled");
+  await shows("cancelled");
   // A module that was loaded on the server plays like a built-in policy. It is loaded here, after the pictures of pages that list policies.
   const form = new FormData();
   form.append("request", new Blob([JSON.stringify({ Name: "guest" })], { type: "application/json" }));
@@ -286,18 +297,17 @@ await story("comparison cancelled", "/ui/compare", async (page) => {
   const response = await fetch(url + "/v1/policies", { method: "POST", body: form });
   check(response.ok, `load of the module: status ${response.status}`);
   await page.goto(url + "/ui/compare");
-  await submitComparison(page, "module.yaml", scenario("module"), [/^default built in/, /^guest@\w+ loaded/]);
-  await page.getByRole("heading", { name: "Comparison of module.yaml" }).waitFor();
-  await shows(page, "complete");
+  await submitComparison("module.yaml", scenario("module"), [/^default built in/, /^guest@\w+ loaded/]);
+  await completes("module.yaml");
   const [report] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the figures as JSON" }).click()]);
   const figures = JSON.parse(await readFile(await report.path(), "utf8")).runs.map((r) => r.metrics.victims);
   check(figures.length === 2 && figures[0] > 0 && figures[0] === figures[1], "the module, which is the policy default in C, decides differently: " + figures);
 }, {}, { picture: false });
-await story("servers", "/ui/servers", (page) => shows(page, "leader", "May fail"));
-await story("unknown page", "/ui/nowhere", (page) => shows(page, "Unknown page"));
+await story("servers", "/ui/servers", () => shows("leader", "May fail"));
+await story("unknown page", "/ui/nowhere", () => shows("Unknown page"));
 
 // A newcomer answers seven questions, from the first page on, with links alone.
-await story("newcomer's questions", "/ui/", async (page) => {
+await story("newcomer's questions", "/ui/", async () => {
   await page.route("**/v1/policy/thrifty/trial?*", (route) => route.fulfill({ json: course(new URL(route.request().url()).searchParams.get("metric")) }));
   const follow = (name, within = page.getByRole("main")) => within.getByRole("link", { name, exact: true }).first().click();
   const menu = page.getByRole("navigation", { name: "Pages" });
@@ -307,20 +317,20 @@ await story("newcomer's questions", "/ui/", async (page) => {
   await last.getByText("high").waitFor(); // for whom
   check(/\d+ (s|min|h)/.test(await last.innerText()), "the row of the eviction has no lost work"); // its cost
   await last.getByRole("link", { name: /^why/ }).click();
-  await shows(page, "Why", "Candidates"); // why
+  await shows("Why", "Candidates"); // why
   await page.getByRole("button", { name: "Make the decision again, with changes" }).click();
-  await shows(page, "would have stayed with priority +"); // what would have saved it
+  await shows("would have stayed with priority +"); // what would have saved it
   await page.getByRole("main").getByRole("link", { name: /^node-/ }).first().click();
-  await shows(page, "Who would be evicted next"); // who is next
+  await shows("Who would be evicted next"); // who is next
   await page.getByRole("table").filter({ hasText: "From priority" }).getByText(/low|high/).first().waitFor();
   await follow("Trials", menu);
   await follow("thrifty");
-  await shows(page, "the candidate is better"); // whether the candidate is better
+  await shows("the candidate is better"); // whether the candidate is better
 }, {}, { picture: false });
 
 // The memory of a page does not grow with the number of events that it has received. The
 // events come from the test, as fast as the page reads them.
-await story("memory", "/ui/servers", async (page) => {
+await story("memory", "/ui/servers", async () => {
   const total = Number(process.env.CEDE_EVENTS ?? 8_000);
   const batch = 2_000;
   const map = {
@@ -372,8 +382,8 @@ await story("memory", "/ui/servers", async (page) => {
 
 // The comparison of pictures detects a column that is missing, and ignores how glyphs are
 // smoothed.
-await story("pictures", "/ui/jobs", async (page) => {
-  await shows(page, "huge");
+await story("pictures", "/ui/jobs", async () => {
+  await shows("huge");
   const before = await pictures.take(page);
   await page.evaluate(() => (document.documentElement.style.setProperty("-webkit-font-smoothing", "none"), (document.body.style.transform = "translate(0.4px, 0.3px)")));
   const smoothed = await pictures.difference(before, await pictures.take(page));
@@ -387,7 +397,7 @@ await story("pictures", "/ui/jobs", async (page) => {
 }, {}, { picture: false });
 
 // An eviction reaches the page without a request of the page, soon after its commit.
-await story("live", "/ui/evictions", async (page) => {
+await story("live", "/ui/evictions", async () => {
   await page.getByRole("link", { name: "high" }).first().waitFor();
   const requests = await page.evaluate(() => performance.getEntriesByType("resource").length);
   // The observer is installed before the job exists: nothing else changes the table.
@@ -407,7 +417,7 @@ await story("live", "/ui/evictions", async (page) => {
 }, {}, { picture: false });
 
 // Lists follow a busy cluster, in which events never pause.
-await story("busy", "/ui/jobs", async (page) => {
+await story("busy", "/ui/jobs", async () => {
   let busy = true;
   const writes = (async () => {
     for (let i = 1; busy && i < 2000; i++) await put("/v1/jobs", job(`busy-${i % 5}`, 1 + (i % 5), 1 + (i % 3)));
@@ -421,7 +431,7 @@ await story("busy", "/ui/jobs", async (page) => {
 }, {}, { picture: false });
 
 // A cluster with tokens shows nothing without one, and the actions that its roles permit.
-await story("sign in", "/ui/nowhere", async (page) => {
+await story("sign in", "/ui/nowhere", async () => {
   await page.goto(process.env.CEDE_SECURE_URL + "/ui/nodes/node-1");
   await page.getByLabel("Secret of the token").fill("wrong");
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -432,15 +442,15 @@ await story("sign in", "/ui/nowhere", async (page) => {
 }, {}, { secure: true, picture: false });
 
 // Names are shown as text.
-await story("hostile names", "/ui/namespaces", async (page) => {
+await story("hostile names", "/ui/namespaces", async () => {
   const name = `<img src=x onerror="alert(1)">`;
   await put("/v1/namespace/hostile", { Name: "hostile", Description: name });
   await page.reload();
-  await shows(page, name);
+  await shows(name);
 }, {}, { picture: false });
 
 // The map of a large cluster: its columns come from the test, so that no server needs them.
-await story("large map", "/ui/servers", async (page) => {
+await story("large map", "/ui/servers", async () => {
   const nodes = 10_000;
   const allocs = 100_000;
   const all = (n, of) => Array.from({ length: n }, (_, i) => of(i));
