@@ -23,7 +23,7 @@ LDFLAGS := -s -w -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT) -X $(AP
 # detector, which is too slow for all packages.
 RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/member core/api core/broker core/clock \
 	core/events core/kube/extender core/planner core/policy core/preempt core/replication/raftnode \
-	core/replication/raftshim core/rpc core/server core/server/evalqueue core/server/groupcommit core/server/heartbeat \
+	core/replication/raftshim core/rpc core/scheduler core/server core/server/evalqueue core/server/groupcommit core/server/heartbeat \
 	core/server/membership core/state core/storage core/storage/raftlog core/worker gossip plugins/internal/guestlog \
 	plugins/process plugins/registry plugins/wasm)
 
@@ -127,13 +127,14 @@ test-kubernetes: build ## stories on a real Kubernetes control plane, which is b
 	  $(if $(SHORT),-short) -timeout $(KUBERNETES_TIMEOUT) $(if $(STORY),-run '$(STORY)') .
 
 # Under the race detector, properties run with lower counts (sdk/policytest/soak): the
-# full counts ran without it, and a race shows early or not at all.
+# full counts ran without it, and a race shows early or not at all. By default, every
+# process of a test sleeps for a second when it ends.
 #
 # The race detector requires a C compiler. Without one, all other tests run, and a line
 # reports what was left out; .ci/run installs one.
 define race
 @if command -v "$$($(GO) env CC)" >/dev/null; then \
-  set -x; CGO_ENABLED=1 $(2) $(GO) test -race $(1) $(RACE_PACKAGES); \
+  set -x; CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(2) $(GO) test -race $(1) $(RACE_PACKAGES); \
 else \
   echo 'LEFT OUT: the race detector needs a C compiler (gcc or clang)' >&2; \
 fi

@@ -222,7 +222,7 @@ func TestHostileGuests_StayBelowCeilingsWhileJobsArePlaced(t *testing.T) {
 	names := slices.Sorted(maps.Keys(guests))
 	_, beside := guestServer(t)
 	control, stream := startStream(t, beside), startStream(t, server.client())
-	loaded, every := 0, 9 // all of them take minutes
+	loaded, every := 0, 8 // all of them take minutes
 	if soak.Full() {
 		every = 1
 	}

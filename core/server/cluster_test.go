@@ -88,7 +88,7 @@ func TestCluster_HoldsUnderFaults(t *testing.T) {
 	if soak.Full() {
 		size, seeds = simSize{nodes: 5, clients: 4, requests: 20, faults: 20}, 5000
 	} else if soak.Quick() {
-		seeds = 4
+		seeds = 2
 	}
 	from := uint64(0)
 	if text := os.Getenv("CEDE_SEED"); text != "" {

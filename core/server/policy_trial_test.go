@@ -268,6 +268,7 @@ func TestPolicies_TrialOfEqualVersionsExpires(t *testing.T) {
 // Versions that decide alike rarely get a verdict, although the conditions are evaluated
 // after every pair of blocks of a random load.
 func TestPolicies_TrialsOfEqualVersionsRarelyDecide(t *testing.T) {
+	skipStatisticsUnderRace(t)
 	runs, wrong := soak.Count(4, 1000), 0
 	for seed := range uint64(runs) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -278,6 +279,14 @@ func TestPolicies_TrialsOfEqualVersionsRarelyDecide(t *testing.T) {
 	}
 	if wrong > max(1, runs*5/100) {
 		t.Errorf("%d of %d trials of equal versions decided", wrong, runs)
+	}
+}
+
+// skipStatisticsUnderRace skips trials that differ from others by their verdict alone.
+func skipStatisticsUnderRace(t *testing.T) {
+	t.Helper()
+	if soak.Race && !soak.Full() {
+		t.Skip("its goroutines are those of shorter trials, which run under the race detector")
 	}
 }
 
@@ -304,6 +313,7 @@ func regression(seed uint64, blocks int, stopIf string) trialStory {
 
 // A version that evicts 5 % more victims is stopped within a stated number of blocks.
 func TestPolicies_TrialStopsRegressionOfFivePercent(t *testing.T) {
+	skipStatisticsUnderRace(t)
 	runs, stopped, blocks := soak.Count(1, 200), 0, 0
 	for seed := range uint64(runs) {
 		got, roles, _ := runTrial(t, regression(seed, stopWithin, "worse"))

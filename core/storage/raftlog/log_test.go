@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func TestConformance_RaftsStoreInMemory(t *testing.T) {
@@ -96,6 +97,9 @@ func TestLog_RemovesDeletedEntriesFromDisk(t *testing.T) {
 
 // Both appends and deletions exceed one transaction.
 func TestLog_SplitsLargeBatches(t *testing.T) {
+	if soak.Race && !soak.Full() {
+		t.Skip("one goroutine writes many entries")
+	}
 	dir := t.TempDir()
 	l := storagetest.OpenLog(t, dir)
 	const n = 60_000
