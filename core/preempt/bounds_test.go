@@ -44,6 +44,39 @@ func TestBounds_AreBelowEveryOption(t *testing.T) {
 	}
 }
 
+// A search that computes bounds again, because the plan affects all nodes, returns every instance.
+func TestBounds_ReturnInstancesOfChooser(t *testing.T) {
+	t.Parallel()
+	chooser := coretest.Version(func() sdk.Policy { return leastwaste.New() })
+	snap := randomNodes(rand.New(rand.NewPCG(71, 1)))
+	r := boundRequest(snap, coretest.Version(func() sdk.Policy { return selectsNone{} }))
+	r.Default = chooser
+	f := &Finder{}
+	if err := f.Start(snap, r); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if f.rounds.boundAll(f); f.err != nil {
+			t.Fatal(f.err)
+		}
+	}
+	f.Release()
+	if _, busy := chooser.Instances(); busy != 0 {
+		t.Errorf("%d instances are still in use", busy)
+	}
+}
+
+// selectsNone selects victims, so that the default policy chooses among options.
+type selectsNone struct{}
+
+func (selectsNone) Info() sdk.Info { return sdk.Info{Name: "none"} }
+func (selectsNone) SelectVictims(in *sdk.Candidates, out *sdk.Selection) error {
+	for range in.Len() {
+		out.Next()
+	}
+	return nil
+}
+
 // configured returns a version of a native policy with a configuration.
 func configured(t *testing.T, create func() sdk.Policy, config string) *policy.Version {
 	t.Helper()

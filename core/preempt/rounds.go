@@ -99,12 +99,13 @@ type bounder struct {
 }
 
 // startScorers makes workers able to call the chooser. It returns an error if an instance
-// cannot be acquired; the workers release those that were.
+// cannot be acquired; the workers release those that were, also by a search that starts afresh.
 func startScorers(s *search, workers []*worker) (err error) {
 	if s.traits.chooser == s.traits.victims {
 		return nil
 	}
 	for _, w := range workers {
+		w.bounder.chooser.release()
 		if w.bounder.chooser, err = acquireHook(s.traits.chooser, s.req.OnCall); err != nil {
 			return err
 		}
