@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/netutil"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
@@ -31,6 +32,8 @@ type Cluster interface {
 	Run(ctx context.Context)
 	// Ready returns nil once the extender has received the whole cluster.
 	Ready() error
+	// Reachable reports whether the API server answered the last request.
+	Reachable() bool
 }
 
 // An Elector elects one of several replicas.
@@ -148,6 +151,14 @@ func (c *controller) start(ctx context.Context, o ControllerOptions) (err error)
 	if c.cluster, err = o.Connect(&c.config.Kubernetes, c.extender, c.log); err != nil {
 		return fmt.Errorf("cannot connect to the Kubernetes cluster: %w", err)
 	}
+	c.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "cede_kube_api_reachable", Help: "1 if the API server of Kubernetes answered the last request, else 0: then the cache holds the objects that were read before.",
+	}, func() float64 {
+		if c.cluster.Reachable() {
+			return 1
+		}
+		return 0
+	}))
 	if c.config.Kubernetes.Lease != "" {
 		if c.elector, err = o.Elect(&c.config.Kubernetes, c.log); err != nil {
 			return fmt.Errorf("cannot connect to the Kubernetes cluster: %w", err)

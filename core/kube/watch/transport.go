@@ -43,10 +43,10 @@ func (c *serverClock) now() time.Time {
 	return c.latest
 }
 
-// A connectionLog logs once that the API server cannot be reached, and once that it can be
+// A connection knows whether the API server answers. It logs once that the API server cannot be reached, and once that it can be
 // reached again. client-go retries refused connections silently, while the objects that were
 // read age. It is safe for concurrent use.
-type connectionLog struct {
+type connection struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
@@ -54,24 +54,31 @@ type connectionLog struct {
 }
 
 // wrap returns a transport that observes the requests.
-func (l *connectionLog) wrap(next http.RoundTripper) http.RoundTripper {
+func (c *connection) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
 		if err == nil || r.Context().Err() == nil { // otherwise the caller gave up
-			l.observe(r, err)
+			c.observe(r, err)
 		}
 		return resp, err
 	})
 }
 
-func (l *connectionLog) observe(r *http.Request, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (c *connection) observe(r *http.Request, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch failed := err != nil; {
-	case failed && !l.failed:
-		l.log.WarnContext(r.Context(), "kubernetes API server unreachable", "url", r.URL.Scheme+"://"+r.URL.Host, "err", err)
-	case !failed && l.failed:
-		l.log.InfoContext(r.Context(), "kubernetes API server reachable again")
+	case failed && !c.failed:
+		c.log.WarnContext(r.Context(), "kubernetes API server unreachable", "url", r.URL.Scheme+"://"+r.URL.Host, "err", err)
+	case !failed && c.failed:
+		c.log.InfoContext(r.Context(), "kubernetes API server reachable again")
 	}
-	l.failed = err != nil
+	c.failed = err != nil
+}
+
+// reachable reports whether the last request was answered.
+func (c *connection) reachable() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.failed
 }

@@ -30,11 +30,11 @@ func TestLoadConfig_WithoutClusterNamesTheRemedy(t *testing.T) {
 
 // Each loss of the connection is logged once, and a request that its caller cancelled is not
 // a loss.
-func TestConnectionLog_LogsEachChangeOnce(t *testing.T) {
+func TestConnection_LogsEachChangeOnce(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	var err error
-	l := &connectionLog{log: slog.New(slog.NewTextHandler(&text, nil))}
+	l := &connection{log: slog.New(slog.NewTextHandler(&text, nil))}
 	transport := l.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
@@ -64,10 +64,12 @@ func TestConnectionLog_LogsEachChangeOnce(t *testing.T) {
 		t.Errorf("logged without a loss: %s", &text)
 	}
 	for range 2 {
-		send(t.Context(), refused)
-		send(t.Context(), refused)
-		send(t.Context(), nil)
-		send(t.Context(), nil)
+		for _, err := range []error{refused, refused, nil, nil} {
+			send(t.Context(), err)
+			if l.reachable() != (err == nil) {
+				t.Errorf("reachable is %v after error %v", l.reachable(), err)
+			}
+		}
 	}
 	if got := text.String(); strings.Count(got, "unreachable\" url=https://api.example:6443 err=\"connection refused\"") != 2 || strings.Count(got, "reachable again") != 2 || strings.Count(got, "\n") != 4 {
 		t.Errorf("want two losses and two recoveries:\n%s", got)

@@ -65,7 +65,8 @@ type Watcher struct {
 	sink Sink
 	log  *slog.Logger
 
-	informers []*informer
+	informers  []*informer
+	connection *connection
 
 	mu     sync.Mutex
 	synced bool // the sink has received the whole cluster
@@ -85,9 +86,9 @@ type informer struct {
 // New returns a Watcher. It returns an error if the client cannot be configured. Run
 // starts it.
 func New(c *rest.Config, sink Sink, log *slog.Logger) (*Watcher, error) {
-	w := &Watcher{sink: sink, log: log}
+	w := &Watcher{sink: sink, log: log, connection: &connection{log: log}}
 	c = rest.CopyConfig(c)
-	c.Wrap((&connectionLog{log: log}).wrap)
+	c.Wrap(w.connection.wrap)
 	clients := map[schema.GroupVersion]*rest.RESTClient{}
 	for _, r := range resources {
 		if clients[r.group] == nil {
@@ -265,6 +266,10 @@ func (w *Watcher) apply(change func(*kube.Dump)) {
 	change(d)
 	w.sink.Feed(d, false)
 }
+
+// Reachable reports whether the API server answered the last request. Otherwise the objects in the
+// sink may be out of date.
+func (w *Watcher) Reachable() bool { return w.connection.reachable() }
 
 // Ready returns nil if the sink has received the whole cluster, and otherwise an error
 // that names each missing resource and the reason.

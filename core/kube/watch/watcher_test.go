@@ -197,7 +197,7 @@ func randomObject(r *rand.Rand) metav1.Object {
 }
 
 // A watcher that cannot connect logs it: client-go is silent about refused connections.
-func TestWatcher_LogsThatTheServerIsUnreachable(t *testing.T) {
+func TestWatcher_ReportsThatTheServerIsUnreachable(t *testing.T) {
 	t.Parallel()
 	s := apiservertest.New()
 	config := s.Config()
@@ -219,6 +219,9 @@ func TestWatcher_LogsThatTheServerIsUnreachable(t *testing.T) {
 		}
 		return ""
 	})
+	if w.Reachable() {
+		t.Error("the server is reported as reachable")
+	}
 	cancel()
 	<-done
 }
