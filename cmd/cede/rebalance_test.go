@@ -35,6 +35,7 @@ func TestRebalance_PlanIsRunAsShown(t *testing.T) {
 	spreadInstances(t, d)
 	registerAll(t, d, sized("small", 200, 4))
 	waitIdle(t, d)
+	awaitRunning(t, d.client(), "small", 4) // plans move what started last
 	api := d.client().Scheduler()
 	limit := func(n int) *client.Moves { return &client.Moves{PerJob: n, Window: time.Hour} }
 	if plan, err := api.PlanRebalance(t.Context(), limit(4)); err != nil || len(plan.Steps) != 0 || plan.PlanToken != "" {
