@@ -63,8 +63,12 @@ func choiceOfVictims(w *events.Why) string {
 			next = c.Name
 		}
 	}
-	text := fmt.Sprintf("Of %d candidates with a priority of %d or less, the policy selected %d",
-		len(w.Candidates)+w.Omitted, w.Ceiling, counts[verdictNames[model.Evicted]]+counts[verdictNames[model.Reprieved]])
+	noun := "candidates"
+	if len(w.Candidates)+w.Omitted == 1 {
+		noun = "candidate"
+	}
+	text := fmt.Sprintf("Of %d %s with a priority of %d or less, the policy selected %d",
+		len(w.Candidates)+w.Omitted, noun, w.Ceiling, counts[verdictNames[model.Evicted]]+counts[verdictNames[model.Reprieved]])
 	if w.Selector.Part != "" {
 		text += " by its part " + w.Selector.Part
 	}

@@ -3,6 +3,7 @@ package tune
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +125,10 @@ func (o *Objective) add(term string) error {
 		return fmt.Errorf("invalid term %q: expected one policy or number after %s", term, words[1])
 	}
 	c := Constraint{Metric: words[0], Better: better, Policy: words[2]}
-	if x, err := strconv.ParseFloat(words[2], 64); err == nil {
+	if x, err := strconv.ParseFloat(words[2], 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("invalid term %q: %s is not a finite number", term, words[2])
+		}
 		c.Policy, c.Number = "", x
 	}
 	o.Constraints = append(o.Constraints, c)

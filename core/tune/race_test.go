@@ -250,8 +250,8 @@ func TestParseObjective_ReadsTermsAndListsEveryProblem(t *testing.T) {
 	if d := cmp.Diff([]string{"default", "least-waste?bands=20"}, o.Policies()); d != "" {
 		t.Error(d)
 	}
-	_, err := tune.ParseObjective("goodput upward, speed up, victims, victims <= , jain up, jain up, goodput up now")
-	for _, want := range []string{"unknown operator upward", "unknown metric speed", `invalid term "victims": expected`, "expected one policy or number after <=", "jain is already a goal", `unexpected "now" after up`} {
+	_, err := tune.ParseObjective("goodput upward, speed up, victims, victims <= , jain up, jain up, goodput up now, victims <= nan, victims >= -1e999")
+	for _, want := range []string{"unknown operator upward", "unknown metric speed", `invalid term "victims": expected`, "expected one policy or number after <=", "jain is already a goal", `unexpected "now" after up`, "nan is not a finite number", "-1e999 is not a finite number"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in %v", want, err)
 		}

@@ -27,7 +27,7 @@ func Check(s *Source) (*ir.Program, error) {
 		p.Option = append(p.Option, c.sortable(&s.Option[i], schema.Option))
 	}
 	if len(c.problems) > 0 {
-		return nil, &Error{c.problems}
+		return nil, newError(c.problems)
 	}
 	return p, nil
 }

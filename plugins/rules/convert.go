@@ -18,12 +18,13 @@ type converter struct {
 	checked *ast.AST
 }
 
-// unsupported reports a part of CEL that rules do not have. It returns a node so that the
-// conversion can continue.
+// unsupported reports a part of CEL that rules do not have. It returns a node of the type
+// of the part, so that the conversion continues and reports no consequences.
 func (v *converter) unsupported(e ast.Expr, what, hint string) *ir.Node {
 	at, _ := v.checked.SourceInfo().GetOffsetRange(e.ID())
 	v.add(v.source, int(at.Start), what, hint)
-	return &ir.Node{Op: ir.Const, Type: schema.Bool}
+	t, _ := typeOf(v.checked.GetType(e.ID()))
+	return &ir.Node{Op: ir.Const, Type: t}
 }
 
 func (v *converter) convert(e ast.Expr) *ir.Node {
@@ -123,13 +124,13 @@ func (v *converter) span(t schema.Type, argument ast.Expr) *ir.Node {
 	if t == schema.Duration {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return v.unsupported(argument, fmt.Sprintf("invalid duration %q", text), "write a number with h, m, s or ms, up to 2562047h, such as '1h30m'")
+			v.unsupported(argument, fmt.Sprintf("invalid duration %q", text), "write a number with h, m, s or ms, up to 2562047h, such as '1h30m'")
 		}
 		return whole(t, int64(d))
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || !time.Unix(0, at.UnixNano()).Equal(at) {
-		return v.unsupported(argument, fmt.Sprintf("invalid timestamp %q", text), "write a time between 1678 and 2262 such as '2026-01-02T15:04:05Z'")
+		v.unsupported(argument, fmt.Sprintf("invalid timestamp %q", text), "write a time between 1678 and 2262 such as '2026-01-02T15:04:05Z'")
 	}
 	return whole(t, at.UnixNano())
 }

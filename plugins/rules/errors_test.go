@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,23 @@ func TestCheck_ReportsPositionAndRemedy(t *testing.T) {
 		{"a text has no order", "order: victim.namespace", "the type is string; expected a value that can be sorted"},
 		{"an invalid duration", "eligible: victim.age > duration('10 minutes')", "invalid duration \"10 minutes\""},
 		{"a duration out of range", "eligible: victim.age > duration('9999999h')", "invalid duration \"9999999h\""},
-		{"a syntax error", "eligible: victim.age >", "syntax error:"},
+		{"an unfinished expression", "eligible: victim.age >", "line 1, column 23: eligible: syntax error: unexpected end of the expression\n"},
+		{"an open parenthesis", "order: (1", "syntax error: unexpected end of the expression, expected ')'"},
+		{"an open text", "eligible: victim.job == 'abc", "the text 'abc has no end"},
+		{"a duration without quotes", "eligible: victim.age > 10m", "syntax error: unexpected 'm'\n  eligible: victim.age > 10m\n                           ^\n  write a duration as duration('10m')"},
+		{"a duration as a text", "eligible: victim.age > '10m'", "write a duration as duration('10m')"},
+		{"another language", "eligible: victim.mustLeave and not victim.job == ' or '", "write && in place of and"},
+		{"an assignment", "eligible: victim.priority = 20", "unexpected '='\n  eligible: victim.priority = 20\n                            ^\n  write == in place of ="},
+		{"a tuple", "eligible: victim.priority in (1, 2)", "write a list in brackets"},
+		{"a text without quotes", "eligible: victim.namespace == batch", "write a text in quotes: 'batch'"},
+		{"choices of two types", "order: victim.mustLeave ? 1 : 1.0", "? : cannot be applied to (bool, int, double)"},
+		{"has without a key", "eligible: has(victim.labels)", "has(victim.labels) has no key\n  eligible: has(victim.labels)\n                ^\n  write has(victim.labels.tier)"},
+		{"an int out of range", "order: 9223372036854775808", "at most 9223372036854775807"},
+		{"a sum of many terms", "order: " + strings.Repeat("1+", 70) + "1", "the expression is nested too deeply"},
+		{"a rule on the same line", "order: victim.age; eligible: victim.aeg > 1", "line 1, column 30: eligible: unknown name \"victim.aeg\"\n  order: victim.age; eligible: victim.aeg > 1\n" + strings.Repeat(" ", 31) + "^"},
+		{"an unknown rule is marked itself", "order: victim.age; victims: 1", "line 1, column 20: unknown rule \"victims\""},
+		{"a list of YAML", "order:\n  - victim.age", "line 2, column 3: expected NAME: EXPRESSION"},
+		{"a rule without an expression", "order: ", "expected an expression\n  order:\n        ^\n  write order: EXPRESSION"},
 		{"a computed key", "order: victim.use[victim.namespace]", "a key must be written in quotes"},
 		{"a map without a key", "eligible: victim.labels == victim.labels", "victim.labels needs a key"},
 		{"an unknown rule", "victims: victim.age", "unknown rule \"victims\""},
@@ -67,6 +84,55 @@ func TestCheck_ReportsAllProblemsAtOnce(t *testing.T) {
 	for i, want := range []string{"eligible", "eligible", "order[1]", "option"} {
 		if invalid.Problems[i].Entry != want {
 			t.Errorf("problem %d is about %s, not %s", i, invalid.Problems[i].Entry, want)
+		}
+	}
+}
+
+func TestCheck_ReportsNoConsequences(t *testing.T) {
+	for _, text := range []string{
+		"eligible: now > timestamp('9999-01-01T00:00:00Z')", "eligible: victim.age > duration('1d')", "eligible: victim.job.size() > 1",
+	} {
+		if invalid, ok := errors.AsType[*rules.Error](problems(text)); !ok || len(invalid.Problems) != 1 {
+			t.Errorf("%s: %v", text, invalid)
+		}
+	}
+}
+
+func TestCheck_SortsProblemsByPosition(t *testing.T) {
+	err := problems("order: [victim.agee, 1 / x]; eligible: 1; nothing\noption: victim.age\n")
+	invalid, ok := errors.AsType[*rules.Error](err)
+	if !ok || len(invalid.Problems) != 5 {
+		t.Fatalf("%v", err)
+	}
+	for i, want := range []rules.Place{{Line: 1, Column: 9}, {Line: 1, Column: 26}, {Line: 1, Column: 40}, {Line: 1, Column: 43}, {Line: 2, Column: 9}} {
+		if have := invalid.Problems[i].Place; have.Line != want.Line || have.Column != want.Column {
+			t.Errorf("problem %d is at %d:%d, want %d:%d", i, have.Line, have.Column, want.Line, want.Column)
+		}
+	}
+}
+
+func TestParseInline_SplitsOutsideOfTexts(t *testing.T) {
+	for _, tt := range []struct {
+		text    string
+		entries []string
+	}{
+		{"eligible: victim.job == 'a;b'; order: [1, 2]", []string{"1", "2"}},
+		{`eligible: victim.job == 'a\\'; order: 3`, []string{"3"}},
+		{`order: [victim.job == 'a\',]b' ? 1 : 2, min(3, 4),]`, []string{`victim.job == 'a\',]b' ? 1 : 2`, "min(3, 4)"}},
+		{"order: 1 in [2] || 3 in [4]", []string{"1 in [2] || 3 in [4]"}},
+		{"order: [1][0] + [2][0]", []string{"[1][0] + [2][0]"}},
+	} {
+		source, err := rules.ParseInline("tested", tt.text)
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		var have []string
+		for _, e := range source.Order {
+			have = append(have, e.Text)
+		}
+		if !slices.Equal(have, tt.entries) {
+			t.Errorf("%s: %q, want %q", tt.text, have, tt.entries)
 		}
 	}
 }

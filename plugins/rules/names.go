@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -20,13 +21,25 @@ func (x explainer) Undeclared(name string, isFunction bool) (reason, hint string
 	if rules := scopesOf(name); rules != 0 && rules&scope == 0 {
 		return name + " cannot be used here", "it can be used in " + scopeNames(rules)
 	}
+	if _, ok := names()[name]; ok { // the parser resolves the argument of has by its parts
+		return fmt.Sprintf("has(%s) has no key", name), "write has(victim.labels.tier)"
+	}
 	var known []string
 	for n, s := range names() {
 		if s&scope != 0 {
 			known = append(known, n)
 		}
 	}
-	return fmt.Sprintf("unknown name %q", name), syntax.DidYouMean(name, known, "docs/reference/rules.md lists the names")
+	return fmt.Sprintf("unknown name %q", name), syntax.DidYouMean(name, known, cmp.Or(textHint(name), "docs/reference/rules.md lists the names"))
+}
+
+// textHint returns a remedy for a text without quotes: every name of the schema but one
+// has a dot.
+func textHint(name string) string {
+	if strings.Contains(name, ".") {
+		return ""
+	}
+	return fmt.Sprintf("docs/reference/rules.md lists the names; write a text in quotes: '%s'", name)
 }
 
 // NoOverload returns a remedy for operands of the wrong types.
@@ -34,7 +47,7 @@ func (explainer) NoOverload(types string) string {
 	switch {
 	case strings.Contains(types, "int") && strings.Contains(types, "double"):
 		return "write 2.0 in place of 2, or convert: double(victim.priority)"
-	case strings.Contains(types, "duration") && strings.Contains(types, "int"):
+	case strings.Contains(types, "duration") && (strings.Contains(types, "int") || strings.Contains(types, "string")):
 		return "write a duration as duration('10m')"
 	case strings.Contains(types, "timestamp"):
 		return "timestamps can be compared and subtracted: now - victim.start"

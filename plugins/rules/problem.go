@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/plugins/rules/syntax"
@@ -43,8 +45,15 @@ func (p *Problem) String() string {
 	return b.String()
 }
 
-// An Error lists every problem of rules.
+// An Error lists every problem of rules, in the order of their positions.
 type Error struct{ Problems []Problem }
+
+func newError(list []Problem) *Error {
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
+	})
+	return &Error{list}
+}
 
 func (e *Error) Error() string {
 	texts := make([]string, len(e.Problems))

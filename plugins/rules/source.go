@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -50,42 +51,68 @@ func ParseManifest(file, name string, text []byte) (*Source, error) {
 // ParseInline reads rules from a command line: entries such as order: EXPR, on lines of
 // their own or separated by semicolons. Errors are of type *Error.
 func ParseInline(name, text string) (*Source, error) {
-	lines := splitEntries(strings.TrimPrefix(text, Prefix))
-	r := reader{lines: lines, plain: true}
+	text = strings.TrimPrefix(text, Prefix)
+	r := reader{lines: strings.Split(text, "\n"), plain: true}
 	root := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
-	for i, line := range lines {
-		key, value, ok := strings.Cut(line, ":")
-		trimmed := strings.TrimSpace(key)
-		if strings.TrimSpace(line) == "" {
-			continue
+	for i, line := range r.lines {
+		column := 1
+		entries, _ := splitOutside(strings.TrimSuffix(line, "\r"), ';')
+		for _, entry := range entries {
+			r.entry(root, entry, i+1, column)
+			column += utf8.RuneCountInString(entry) + 1
 		}
-		if !ok {
-			return nil, r.failed(&yaml.Node{Line: i + 1, Column: 1}, "", "expected NAME: EXPRESSION", "write order: victim.priority")
-		}
-		column := len([]rune(key)) + 2 + len([]rune(value)) - len([]rune(strings.TrimLeft(value, " ")))
-		root.Content = append(root.Content,
-			&yaml.Node{Kind: yaml.ScalarNode, Value: trimmed, Line: i + 1, Column: column},
-			&yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(value), Line: i + 1, Column: column})
 	}
 	return r.source(name, root)
 }
 
-// splitEntries splits at line ends and at semicolons outside of quotes.
-func splitEntries(text string) []string {
-	var list []string
-	quote, from := rune(0), 0
+// entry adds NAME: EXPRESSION, at a position, to the rules.
+func (r *reader) entry(rules *yaml.Node, text string, line, column int) {
+	trimmed := strings.TrimSpace(text)
+	at := column + leadOf(text)
+	key, value, ok := strings.Cut(trimmed, ":")
+	switch {
+	case trimmed == "":
+	case !ok || strings.HasPrefix(trimmed, "- "):
+		r.problem(&yaml.Node{Line: line, Column: at}, "", "expected NAME: EXPRESSION", "write order: victim.priority, or order: [A, B] for several")
+	default:
+		rules.Content = append(rules.Content,
+			&yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(key), Line: line, Column: at},
+			&yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(value), Line: line, Column: at + utf8.RuneCountInString(key) + 1 + leadOf(value)})
+	}
+}
+
+// leadOf returns the number of spaces at the beginning of a text.
+func leadOf(text string) int {
+	return utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeft(text, " \t"))
+}
+
+// splitOutside splits a text at a separator outside of quotes and, unless it is a semicolon,
+// of parentheses and brackets. It reports whether these are balanced.
+func splitOutside(text string, separator rune) (list []string, balanced bool) {
+	depth, lowest, from := 0, 0, 0
+	quote, escaped := rune(0), false
 	for i, c := range text {
 		switch {
-		case quote != 0 && c == quote && text[i-1] != '\\':
-			quote = 0
-		case quote == 0 && (c == '\'' || c == '"'):
+		case escaped:
+			escaped = false
+		case quote != 0:
+			escaped = c == '\\'
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
 			quote = c
-		case c == '\n' || c == ';' && quote == 0:
+		case strings.ContainsRune("([{", c):
+			depth++
+		case strings.ContainsRune(")]}", c):
+			depth--
+			lowest = min(lowest, depth)
+		case c == separator && (depth == 0 || separator == ';'):
 			list = append(list, text[from:i])
 			from = i + 1
 		}
 	}
-	return append(list, text[from:])
+	return append(list, text[from:]), quote == 0 && depth == 0 && lowest == 0
 }
 
 // reader reads rules from YAML.
@@ -139,10 +166,15 @@ func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
 	if s.Eligible == nil && len(s.Order) == 0 && len(s.Option) == 0 && len(r.problems) == 0 {
 		r.problem(rules, "", "there are no rules", "write eligible:, order: or option:")
 	}
-	if len(r.problems) > 0 {
-		return nil, &Error{r.problems}
+	if len(r.problems) == 0 {
+		return s, nil
 	}
-	return s, nil
+	if _, err := Check(s); err != nil { // those of the other entries
+		if invalid, ok := errors.AsType[*Error](err); ok {
+			r.problems = append(r.problems, invalid.Problems...)
+		}
+	}
+	return nil, newError(r.problems)
 }
 
 func (r *reader) delta(value *yaml.Node) int32 {
@@ -181,7 +213,11 @@ func (r *reader) expressions(entry string, value *yaml.Node, most int) []Express
 		}
 		switch {
 		case n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "":
-			r.problem(n, name, "expected an expression", "quote an expression that begins with a character that YAML reserves, such as ! or [")
+			hint := "quote an expression that begins with a character that YAML reserves, such as ! or ["
+			if r.plain {
+				hint = "write " + entry + ": EXPRESSION"
+			}
+			r.problem(n, name, "expected an expression", hint)
 		case len(n.Value) > maxText:
 			r.problem(n, name, fmt.Sprintf("%d bytes; at most %d are allowed", len(n.Value), maxText), "")
 		default:
@@ -191,40 +227,25 @@ func (r *reader) expressions(entry string, value *yaml.Node, most int) []Express
 	return list
 }
 
-// listed splits [EXPR, EXPR] at commas outside of parentheses, brackets and quotes. It
-// returns one element if the brackets do not enclose the whole value.
+// listed splits [EXPR, EXPR] at commas outside of parentheses, brackets and quotes. The last
+// comma may be followed by nothing. It returns one element if the brackets do not enclose
+// the whole value.
 func listed(value *yaml.Node) []*yaml.Node {
+	inner, ok := strings.CutSuffix(value.Value[1:], "]")
+	parts, balanced := splitOutside(inner, ',')
+	if !ok || !balanced {
+		return []*yaml.Node{value}
+	}
+	if strings.TrimSpace(parts[len(parts)-1]) == "" {
+		parts = parts[:len(parts)-1]
+	}
 	var list []*yaml.Node
-	text := []rune(value.Value)
-	depth, quote, from := 0, rune(0), 1
-	add := func(to int) {
-		part := string(text[from:to])
-		lead := len([]rune(part)) - len([]rune(strings.TrimLeft(part, " ")))
-		list = append(list, &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(part), Line: value.Line, Column: value.Column + from + lead})
-		from = to + 1
+	column := value.Column + 1
+	for _, part := range parts {
+		list = append(list, &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(part), Line: value.Line, Column: column + leadOf(part)})
+		column += utf8.RuneCountInString(part) + 1
 	}
-	for i, c := range text {
-		switch {
-		case quote != 0:
-			if c == quote && text[i-1] != '\\' {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case strings.ContainsRune("([{", c):
-			depth++
-		case strings.ContainsRune(")]}", c):
-			if depth--; depth == 0 && i == len(text)-1 {
-				add(i)
-				return list
-			} else if depth == 0 {
-				return []*yaml.Node{value}
-			}
-		case c == ',' && depth == 1:
-			add(i)
-		}
-	}
-	return []*yaml.Node{value}
+	return list
 }
 
 // placer returns a function that locates the characters of a scalar.
@@ -281,7 +302,7 @@ func (r *reader) problem(n *yaml.Node, entry, reason, hint string) {
 
 func (r *reader) failed(n *yaml.Node, entry, reason, hint string) error {
 	r.problem(n, entry, reason, hint)
-	return &Error{r.problems}
+	return newError(r.problems)
 }
 
 // Entries returns rules as they are written in a manifest.

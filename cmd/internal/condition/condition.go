@@ -60,7 +60,6 @@ func Parse(text string, policies []string) (*Expression, error) {
 	parsed, issues := env.Parse(text)
 	if issues.Err() != nil {
 		first := syntax.Problems(text, issues, explainer{})[0]
-		first.Reason = strings.Replace(first.Reason, "token recognition error at:", "unexpected", 1)
 		first.Hint = cmp.Or(first.Hint, formerSyntax(text))
 		return nil, fail(first)
 	}
@@ -89,11 +88,7 @@ func typeName(t *cel.Type) string {
 // were CEL.
 func formerSyntax(text string) string {
 	for _, f := range [][2]string{
-		{" and ", "write && in place of and"},
-		{" or ", "write || in place of or"},
-		{"not ", "write ! in place of not"},
 		{"??", "write x.orValue(y) in place of x ?? y"},
-		{" = ", "write == in place of ="},
 		{"%", "write 0.9 in place of 90%"},
 	} {
 		if strings.Contains(text, f[0]) {

@@ -95,7 +95,7 @@ func TestParse_ReportsPositionAndRemedy(t *testing.T) {
 		"size('x') > 1":                       "unknown metric size",
 		"victims(nomad, default) > 1":         "column 1: expected victims(POLICY)",
 		"goodput(nomad) < 90%":                "write 0.9 in place of 90%",
-		"victims(nomad) > 1 and 1 > 2":        "column 20: syntax error: mismatched input 'and' expecting <EOF>\n  victims(nomad) > 1 and 1 > 2\n                     ^\n  write && in place of and",
+		"victims(nomad) > 1 and 1 > 2":        "column 20: syntax error: unexpected 'and'\n  victims(nomad) > 1 and 1 > 2\n                     ^\n  write && in place of and",
 		"not victims(nomad) > 1":              "write ! in place of not",
 		"(budgetViolations(nomad) ?? 3) > 2":  "write x.orValue(y) in place of x ?? y",
 		"queueDelay.75.p99(nomad) > 1":        "quote a metric or policy with other characters",

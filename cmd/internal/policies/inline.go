@@ -27,6 +27,17 @@ func InlineName(p string) string {
 	return ""
 }
 
+// MissingHint returns the remedy if there is no file with the name of a policy p, which may be
+// rules without their prefix.
+func MissingHint(p string) string {
+	for _, rule := range []string{"eligible", "order", "option"} {
+		if strings.HasPrefix(p, rule+":") {
+			return "write 'rules: " + p + "' in the place of a policy"
+		}
+	}
+	return ""
+}
+
 // BundleInline returns the bundle of a policy of the command line, see InlineName. Paths in a
 // composition are relative to dir; builder creates it.
 func BundleInline(ctx context.Context, builder *build.Builder, name, dir, text string) (*bundle.Bundle, error) {

@@ -3,12 +3,14 @@ package syntax
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/operators"
 )
 
 // A Problem is an error in an expression.
@@ -43,9 +45,14 @@ func Problems(text string, issues *cel.Issues, explainer Explainer) []Problem {
 			operator, types := overload(p.Reason)
 			p.Reason, p.Hint = fmt.Sprintf("%s cannot be applied to %s", operator, types), explainer.NoOverload(types)
 		case strings.HasPrefix(p.Reason, "Syntax error:"):
-			p.Reason = "syntax error:" + strings.TrimPrefix(p.Reason, "Syntax error:")
-		case strings.Contains(p.Reason, "limit") || strings.Contains(p.Reason, "depth"):
-			p.Hint = fmt.Sprintf("an expression has at most %d operations, nested at most %d deep", MaxNodes, MaxDepth)
+			p.Reason, p.Hint = "syntax error: "+parserReason(p.Reason), habitHint(text, p.Offset)
+		case strings.HasPrefix(p.Reason, "invalid int literal"):
+			p.Hint = "an int is at least -9223372036854775808 and at most 9223372036854775807"
+		case strings.Contains(p.Reason, "recursion") || strings.Contains(p.Reason, "depth"):
+			p.Reason = "the expression is nested too deeply"
+			p.Hint = fmt.Sprintf("%s; a sum of N terms is nested N deep without parentheses", limits)
+		case strings.Contains(p.Reason, "limit"):
+			p.Hint = limits
 		}
 		if !slices.Contains(list, p) {
 			list = append(list, p)
@@ -53,6 +60,66 @@ func Problems(text string, issues *cel.Issues, explainer Explainer) []Problem {
 	}
 	slices.SortStableFunc(list, func(a, b Problem) int { return cmp.Compare(a.Offset, b.Offset) })
 	return list
+}
+
+var limits = fmt.Sprintf("an expression has at most %d operations, nested at most %d deep", MaxNodes, MaxDepth)
+
+// parserForms maps the messages of the parser to those of this project. The first group
+// is the text at which the parser stopped.
+var parserForms = []struct {
+	form *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`^(?:mismatched|extraneous) input '(.*)' expecting ('[^']*')$`), "unexpected '$1', expected $2"},
+	{regexp.MustCompile(`^(?:mismatched|extraneous) input '(.*)' expecting .*$`), "unexpected '$1'"},
+	{regexp.MustCompile(`^missing ('[^']*') at '(.*)'$`), "unexpected '$2', expected $1"},
+	{regexp.MustCompile(`^no viable alternative at input '(.*)'$`), "unexpected '$1'"},
+	{regexp.MustCompile(`^token recognition error at: '(["'].*)'$`), "the text $1 has no end"},
+	{regexp.MustCompile(`^token recognition error at: '(.*?) *'$`), "unexpected '$1'"},
+}
+
+// parserReason returns a message of the parser, without the lists of its tokens.
+func parserReason(message string) string {
+	message = strings.TrimSpace(strings.TrimPrefix(message, "Syntax error:"))
+	for _, f := range parserForms {
+		if f.form.MatchString(message) {
+			message = f.form.ReplaceAllString(message, f.as)
+			break
+		}
+	}
+	return strings.NewReplacer("'<EOF>', expected", "end of the expression, expected", "'<EOF>'", "end of the expression",
+		", expected <EOF>", "").Replace(message)
+}
+
+// habits are forms of other languages, and their forms in CEL. The position of an error is
+// that of the last group, or behind it.
+var habits = []struct {
+	form *regexp.Regexp
+	hint string
+}{
+	{regexp.MustCompile(`(?i)\b(and)\b`), "write && in place of and"},
+	{regexp.MustCompile(`(?i)\b(or)\b`), "write || in place of or"},
+	{regexp.MustCompile(`(?i)\b(not)\b`), "write ! in place of not"},
+	{regexp.MustCompile(`[^=!<>](=)(?:[^=]|$)`), "write == in place of ="},
+	{regexp.MustCompile(`\b\d+(ms|h|m|s|d)\b`), "write a duration as duration('10m')"},
+	{regexp.MustCompile(`\bin\s*(\()`), "write a list in brackets: x in ['a', 'b']"},
+}
+
+// texts matches texts in quotes, in which nothing is a form of another language.
+var texts = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
+
+// habitHint returns a remedy if a form of another language precedes a syntax error.
+func habitHint(text string, offset int) string {
+	text = texts.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat(" ", utf8.RuneCountInString(s)) })
+	nearest, hint := -1, ""
+	for _, h := range habits {
+		for _, at := range h.form.FindAllStringSubmatchIndex(text, -1) {
+			if from := utf8.RuneCountInString(text[:at[2]]); from <= offset && from > nearest {
+				nearest, hint = from, h.hint
+			}
+		}
+	}
+	return hint
 }
 
 // offsetOf returns the position of a line, from 1, and a column, from 0, in characters.
@@ -73,6 +140,9 @@ func offsetOf(text string, line, column int) int {
 func overload(message string) (operator, types string) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(message, "found no matching overload for '"), "' applied to '")
 	types = strings.NewReplacer("google.protobuf.", "", "Duration", "duration", "Timestamp", "timestamp").Replace(strings.TrimSuffix(rest, "'"))
+	if name == operators.Conditional {
+		return "? :", types
+	}
 	return strings.Trim(name, "_@"), types
 }
 

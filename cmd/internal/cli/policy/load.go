@@ -119,7 +119,11 @@ func (f *loadFlags) policy(args []string) (string, error) {
 	case len(args) == 0 && len(f.expressions) == 1 && strings.HasPrefix(f.expressions[0], bundle.UsePrefix):
 		return f.expressions[0], nil
 	case len(args) == 0 && len(f.expressions) > 0:
-		return rules.Prefix + strings.Join(f.expressions, "\n"), nil
+		var list []string
+		for _, e := range f.expressions { // as in the place of a policy, or without the prefix
+			list = append(list, strings.TrimPrefix(e, rules.Prefix))
+		}
+		return rules.Prefix + strings.Join(list, "\n"), nil
 	}
 	return "", cmdutil.Usagef("cede policy load P, or cede policy load -e 'order: victim.age'", "exactly one of P and -e is required")
 }

@@ -20,8 +20,9 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 policy, compare it with the active one in a shadow run, activate it, and roll it back.
 
 A policy decides which allocations are evicted. It is an ordinary program in Go, Rust,
-AssemblyScript or C that is built as a WebAssembly module. Policies in Go can also run
-as a separate process, or be linked into cede.`,
+AssemblyScript or C that is built as a WebAssembly module, a few expressions that need no
+compiler (rules), or a composition of other policies. Policies in Go can also run as a
+separate process, or be linked into cede.`,
 		Example: `  cede policy init thrifty
   cede policy build thrifty
   cede policy test thrifty

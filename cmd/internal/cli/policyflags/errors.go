@@ -1,6 +1,7 @@
 package policyflags
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func WrapError(p string, err error) error {
 		e.Message, e.Hint = text, "cede policy sign "+p+" --key FILE"
 	}
 	if path, ok := err.(*fs.PathError); ok { //nolint:errorlint // the wrapped error has more detail
-		e.Message, e.Hint = cmdutil.FileMessage(path), "check the path of the policy"
+		e.Message, e.Hint = cmdutil.FileMessage(path), cmp.Or(policies.MissingHint(path.Path), "check the path of the policy")
 	}
 	if problem, remedy, ok := strings.Cut(e.Message, "; run `"); ok {
 		e.Message, e.Hint = problem, "run `"+remedy

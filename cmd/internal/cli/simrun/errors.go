@@ -10,6 +10,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
+	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
@@ -63,7 +64,7 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 	e := cmdutil.AsError(err)
 	message, hint := e.Message, cmp.Or(e.Hint, policyflags.Hint(err))
 	if missing, ok := errors.AsType[*fs.PathError](err); ok {
-		message, hint = "policy "+cmdutil.FileMessage(missing), "check the path after -p"
+		message, hint = "policy "+cmdutil.FileMessage(missing), cmp.Or(policies.MissingHint(missing.Path), "check the path after -p")
 	}
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeUsage, Hint: hint,

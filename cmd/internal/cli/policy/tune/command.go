@@ -2,6 +2,7 @@ package tune
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -184,19 +185,21 @@ func (c *command) newSpace(ctx context.Context) (*tune.Space, error) {
 	if err != nil {
 		return nil, policyflags.WrapError(c.policy, err)
 	}
+	var errs []error
 	ranges := map[string]string{}
 	for _, text := range c.ranges {
 		name, values, ok := strings.Cut(text, "=")
-		if !ok || values == "" {
-			return nil, cmdutil.Usagef("use NAME=LOW..HIGH or NAME=VALUE,VALUE", "invalid --range %q", text)
+		switch {
+		case !ok || values == "":
+			errs = append(errs, fmt.Errorf("invalid --range %q: use NAME=LOW..HIGH or NAME=VALUE,VALUE", text))
+		case ranges[name] != "":
+			errs = append(errs, fmt.Errorf("duplicate --range %s: remove one", name))
+		default:
+			ranges[name] = values
 		}
-		if ranges[name] != "" {
-			return nil, cmdutil.Usagef("remove one", "duplicate --range %s", name)
-		}
-		ranges[name] = values
 	}
 	space, err := settingsSpace(spec, p.Settings(), ranges)
-	if err != nil {
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, problems("the search of "+c.policy, err, "`cede policy inspect "+c.policy+"` lists the settings and their values")
 	}
 	return space, nil

@@ -43,7 +43,11 @@ func settingsSpace(spec builtin.Spec, list []sdk.Setting, ranges map[string]stri
 		}
 	}
 	if len(errs) == 0 && len(axes) == 0 {
-		errs = append(errs, fmt.Errorf("%s declares no values to search: add --range NAME=LOW..HIGH; %s", spec.Use, offer(list)))
+		remedy := "add --range NAME=LOW..HIGH"
+		if len(list) == 0 {
+			remedy = "add --space rules, or name a policy with settings"
+		}
+		errs = append(errs, fmt.Errorf("%s declares no values to search: %s; %s", spec.Use, remedy, offer(list)))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
