@@ -47,7 +47,7 @@ func EncodeObserved(w io.Writer, f *File, format Format, progress func(done, tot
 	case JSON:
 		return encodeJSON(w, fields, advance)
 	case YAML:
-		return encodeYAML(w, fields, advance)
+		return encodeYAML(w, fields, maxYAMLValues, advance)
 	}
 	return fmt.Errorf("unknown format %q: expected json or yaml", format)
 }
@@ -160,11 +160,13 @@ func (c *Constraint) operand() any {
 // takes a hundred times as much memory as its text.
 const yamlChunk = 200
 
-func encodeYAML(w io.Writer, fields []encodedField, advance func(elements int)) error {
+// encodeYAML writes at most a number of values, as many as Decode accepts.
+func encodeYAML(w io.Writer, fields []encodedField, most int, advance func(elements int)) error {
+	check := &yamlCheck{line: 1, most: most}
 	for _, f := range fields {
 		n := f.len()
 		if n <= yamlChunk || f.value.Type().Elem().Kind() != reflect.Struct { // a list of scalars can be one line
-			if err := encodeYAMLPart(w, f, false); err != nil {
+			if err := encodeYAMLPart(w, f, false, check); err != nil {
 				return err
 			}
 			advance(n)
@@ -172,7 +174,7 @@ func encodeYAML(w io.Writer, fields []encodedField, advance func(elements int)) 
 		}
 		for from := 0; from < n; from += yamlChunk {
 			chunk := encodedField{f.name, f.value.Slice(from, min(from+yamlChunk, n))}
-			if err := encodeYAMLPart(w, chunk, from > 0); err != nil {
+			if err := encodeYAMLPart(w, chunk, from > 0, check); err != nil {
 				return err
 			}
 			advance(chunk.len())
@@ -182,8 +184,9 @@ func encodeYAML(w io.Writer, fields []encodedField, advance func(elements int)) 
 }
 
 // encodeYAMLPart encodes a field as JSON first, whose events determine the YAML tree.
-// isContinued omits the line with the name of the field.
-func encodeYAMLPart(w io.Writer, f encodedField, isContinued bool) (err error) {
+// isContinued omits the line with the name of the field. It returns an error if Decode would
+// reject the text so far.
+func encodeYAMLPart(w io.Writer, f encodedField, isContinued bool, check *yamlCheck) (err error) {
 	var text bytes.Buffer
 	if err := encodeJSON(&text, []encodedField{f}, func(int) {}); err != nil {
 		return err
@@ -191,7 +194,7 @@ func encodeYAMLPart(w io.Writer, f encodedField, isContinued bool) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case fatal: // nested too deep, or a string too long: Decode would reject it as well
+		case fatal: // nested too deep, or too large
 			err = &Error{Problems: []Problem{{Message: p.problem.Message, Remedy: p.problem.Remedy}}}
 		default:
 			panic(p)
@@ -210,6 +213,7 @@ func encodeYAMLPart(w io.Writer, f encodedField, isContinued bool) (err error) {
 	if isContinued {
 		_, out, _ = bytes.Cut(out, []byte("\n"))
 	}
+	check.text(out)
 	_, err = w.Write(out)
 	return err
 }

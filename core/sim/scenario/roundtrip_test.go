@@ -351,7 +351,7 @@ func TestEncode_PartsOfLargeFilesDoNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, field := range encodedFields(f) {
-		if err := encodeYAMLPart(&want, field, false); err != nil {
+		if err := encodeYAMLPart(&want, field, false, &yamlCheck{most: maxYAMLValues}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -360,5 +360,26 @@ func TestEncode_PartsOfLargeFilesDoNotShow(t *testing.T) {
 	}
 	if calls < 6 || last != 2*len(f.Jobs) {
 		t.Errorf("%d calls, the last one at %d", calls, last)
+	}
+}
+
+// A file that Decode would reject is not written as YAML.
+func TestEncode_RefusesWhatIsTooLargeForYAML(t *testing.T) {
+	f := &File{Version: 1, Name: "large"}
+	for i := range 1000 {
+		f.Nodes = append(f.Nodes, Node{ID: fmt.Sprint("n", i), Capacity: Quantities{"cpu": 1000}})
+	}
+	for _, tt := range []struct {
+		most    int
+		refused bool
+	}{{1000, true}, {100_000, false}} {
+		var out bytes.Buffer
+		err := encodeYAML(&out, encodedFields(f), tt.most, func(int) {})
+		if refused := err != nil && strings.Contains(err.Error(), "too large for YAML; write it as JSON"); refused != tt.refused {
+			t.Errorf("at most %d values: %v", tt.most, err)
+		}
+		if tt.refused && out.Len() > 100_000 {
+			t.Errorf("%d bytes were written", out.Len())
+		}
 	}
 }

@@ -59,7 +59,7 @@ func newYAMLSource(r io.Reader) *yamlSource {
 // file of 100 MB after the first chunk.
 func readYAML(r io.Reader) []byte {
 	var text []byte
-	check := yamlCheck{line: 1}
+	check := yamlCheck{line: 1, most: maxYAMLValues}
 	for chunk := 64 << 10; ; chunk = 1 << 20 {
 		start := len(text)
 		text = slices.Grow(text, chunk)[:start+chunk]
@@ -126,6 +126,7 @@ func notAScenario(line int, found string) fatal {
 // characters that separate them; the estimate is an upper bound.
 type yamlCheck struct {
 	values, line int
+	most         int // values
 	last         byte
 }
 
@@ -144,7 +145,7 @@ func (y *yamlCheck) text(text []byte) {
 		}
 		y.last = c
 	}
-	if y.values > maxYAMLValues {
+	if y.values > y.most {
 		panic(fatal{problem: Problem{
 			Line:    y.line,
 			Message: "more than 8 million values, which is too large for YAML",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cede-scheduler/cede/core/internal/plainjson"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -144,11 +145,11 @@ func (s *Session) exchange(d Decision, check func(*Answer) []string) (*Answer, e
 		return nil, s.fail("the decision cannot be written: " + err.Error())
 	}
 	var a Answer
-	switch err := s.in.Decode(&a); {
+	switch err := plainjson.Explain(s.in.Decode(&a)); {
 	case errors.Is(err, io.EOF):
 		return nil, s.fail("standard input ended before the decision was answered")
 	case err != nil:
-		return nil, s.fail("invalid JSON: " + strings.TrimPrefix(err.Error(), "json: "))
+		return nil, s.fail("invalid JSON: " + err.Error())
 	case a.ID != 0 && a.ID != s.decision:
 		return nil, s.fail(fmt.Sprintf("id: expected %d, found %d", s.decision, a.ID))
 	case a.isEmpty():

@@ -145,7 +145,7 @@ func (s *simImport) run(name, src string) error {
 	}))
 	progress.Done()
 	if err != nil {
-		return notImported(src, from, err)
+		return notImported(name, src, from, err)
 	}
 	if err := simrun.WriteScenario(s.env, s.to, f); err != nil {
 		return err
@@ -204,9 +204,10 @@ type onlyFile struct{ io.ReadCloser }
 // Stat returns an error, because a stream has no size.
 func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
 
-// notImported returns the error for a trace that cannot be converted. It names the
+// notImported returns the error for a trace that cannot be converted, with the format that
+// its files have if that is another one. It names the
 // file by its full path; the importer uses paths relative to its directory.
-func notImported(src string, from importer.Source, err error) error {
+func notImported(format, src string, from importer.Source, err error) error {
 	message := fmt.Sprintf("%s: %v", src, err)
 	folder := src
 	if from.File != "" {
@@ -215,7 +216,11 @@ func notImported(src string, from importer.Source, err error) error {
 	if _, ok := errors.AsType[*importer.FileError](err); ok {
 		message = located(folder, err)
 	}
-	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: message, Hint: "`cede sim import --help` lists formats and options"}
+	hint := "`cede sim import --help` lists formats and options"
+	if other := importer.Recognise(from, format); other != "" && other != format && src != cmdutil.Stdin {
+		hint = fmt.Sprintf("it seems to be of the format %s: cede sim import %s %s -w FILE", other, other, src)
+	}
+	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: message, Hint: hint}
 }
 
 // located returns the text of an error in files of a folder, with their full paths.

@@ -145,6 +145,9 @@ func (b *Builder) Pace(at time.Duration) scenario.Duration {
 	return scenario.Duration(at)
 }
 
+// BeyondLimit is the note on tasks that Options.Limit leaves out.
+const BeyondLimit = "tasks beyond the limit of jobs"
+
 // Finish sorts the jobs, adds the events, and completes the report.
 func (b *Builder) Finish() (*scenario.File, *Report, error) {
 	slices.SortStableFunc(b.submissions, func(x, y Submission) int {
@@ -152,7 +155,7 @@ func (b *Builder) Finish() (*scenario.File, *Report, error) {
 	})
 	if b.Opts.Limit != 0 && len(b.submissions) > b.Opts.Limit {
 		for _, w := range b.submissions[b.Opts.Limit:] {
-			b.Report.LeaveOut(w.tasks, "tasks beyond the limit of jobs")
+			b.Report.LeaveOut(w.tasks, BeyondLimit)
 		}
 		b.submissions = b.submissions[:b.Opts.Limit]
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/cede-scheduler/cede/core/model"
 )
@@ -22,6 +23,7 @@ const maxRow = 1 << 20
 type Table struct {
 	Problems
 	names  []string // of the columns
+	absent []string // required columns that the file lacks, quoted
 	row    []string // valid until the next call of Next
 	csv    *csv.Reader
 	budget *rowLimiter
@@ -161,11 +163,38 @@ func (t *Table) readSeparated() (more, valid bool) {
 func (t *Table) Column(name string) int {
 	i := slices.Index(t.names, name)
 	if i < 0 {
-		t.line = 1
-		t.stop("missing column %q; columns: %.300s", name, strings.Join(t.names, ", "))
+		t.missing(name)
 		return 0
 	}
 	return i
+}
+
+// missing records that a column is missing. All of them are one error.
+func (t *Table) missing(name string) {
+	t.line = 1
+	t.absent = append(t.absent, strconv.Quote(name))
+	if len(t.absent) > 1 {
+		t.list = t.list[:len(t.list)-1]
+	}
+	noun := "column"
+	if len(t.absent) > 1 {
+		noun = "columns"
+	}
+	t.stop("missing %s %s; columns: %s", noun, strings.Join(t.absent, ", "), printable(strings.Join(t.names, ", ")))
+}
+
+// maxShown is the number of characters of a file that a message shows.
+const maxShown = 300
+
+// printable returns the beginning of a text without characters that control terminals.
+func printable(text string) string {
+	shown := []rune(strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, text))
+	return string(shown[:min(len(shown), maxShown)])
 }
 
 // Optional returns the position of the first of several columns that exists, or -1.

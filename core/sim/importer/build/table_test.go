@@ -159,3 +159,18 @@ func TestObjects_NumberLines(t *testing.T) {
 		}
 	}
 }
+
+func TestTable_MissingColumnsAreOneError(t *testing.T) {
+	t.Parallel()
+	src := Source{FS: fstest.MapFS{"t.csv": {Data: []byte("a\x1b[31m,b\n1,2\n")}}}
+	table, err := src.Table("t.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Column("x")
+	table.Column("b")
+	table.Column("y")
+	if err := table.Err(); err == nil || err.Error() != "t.csv:1: missing columns \"x\", \"y\"; columns: a\ufffd[31m, b" {
+		t.Errorf("%v", err)
+	}
+}

@@ -98,8 +98,14 @@ func (t *trace) finish() (*scenario.File, *build.Report, error) {
 			first = at
 		}
 	}
+	// In the order of submission, so that jobs beyond the limit are not created.
+	slices.SortStableFunc(t.records, func(a, b record) int { return a.submitted.Compare(b.submitted) })
+	jobs := 0
 	for i := range t.records {
-		t.submit(&t.records[i], first)
+		if t.submit(&t.records[i], first, t.Opts.Limit == 0 || jobs < t.Opts.Limit) {
+			jobs++
+		}
+		t.records[i] = record{} // the memory is used by the jobs
 	}
 	if err := t.bands.Unused(); err != nil {
 		return nil, t.Report, err
@@ -107,16 +113,22 @@ func (t *trace) finish() (*scenario.File, *build.Report, error) {
 	return t.Finish()
 }
 
-func (t *trace) submit(r *record, first time.Time) {
+// submit adds a job. It returns false if the job is left out. Without hasSpace the limit of
+// jobs is reached.
+func (t *trace) submit(r *record, first time.Time, hasSpace bool) bool {
 	tasks := r.tasks()
 	t.Report.TasksRead += tasks
 	w := build.Submission{At: r.submitted.Sub(first)}
 	if !build.Sampled(r.id, t.Opts.Sample) {
 		t.Report.LeaveOut(tasks, "tasks outside the sample")
-		return
+		return false
 	}
 	if !t.InWindow(w.At, tasks) || !t.setRun(r, &w, first) {
-		return
+		return false
+	}
+	if !hasSpace {
+		t.Report.LeaveOut(tasks, build.BeyondLimit)
+		return false
 	}
 	w.Job = scenario.Job{
 		ID: r.id, Namespace: r.namespace, Type: "batch", AllAtOnce: tasks > 1,
@@ -128,6 +140,7 @@ func (t *trace) submit(r *record, first time.Time) {
 		}
 	}
 	t.Submit(w)
+	return true
 }
 
 // setRun checks the run of a job, and sets the end of one that never ran. It returns false

@@ -1,12 +1,12 @@
 package jobtrace
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/internal/plainjson"
 	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -84,10 +84,7 @@ func (t *trace) phillyJobs(src build.Source, file string) error {
 	defer list.Close()
 	for list.Next() {
 		var j phillyJob
-		if err := json.Unmarshal(list.Object, &j); err != nil {
-			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-				err = fmt.Errorf("%s: expected %s, found %s", wrong.Field, wrong.Type.Kind(), wrong.Value)
-			}
+		if err := plainjson.Unmarshal(list.Object, &j); err != nil {
 			list.Fail("%w", err)
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cede-scheduler/cede/core/internal/plainjson"
 	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -102,7 +103,7 @@ func (r *recording) document(text []byte) error {
 		return err
 	}
 	var p resourcePatch
-	if err := json.Unmarshal(object, &p); err != nil {
+	if err := plainjson.Unmarshal(object, &p); err != nil {
 		return fmt.Errorf("not an object: %w", err)
 	}
 	switch {

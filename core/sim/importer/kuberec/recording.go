@@ -2,13 +2,13 @@ package kuberec
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/internal/plainjson"
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/sim/importer/build"
@@ -64,7 +64,7 @@ func (o *object) key() string { return o.Kind + " " + o.Metadata.Namespace + "/"
 // apply processes an object that was created or replaced.
 func (r *recording) apply(at time.Duration, text []byte) error {
 	var o object
-	if err := json.Unmarshal(text, &o); err != nil {
+	if err := plainjson.Unmarshal(text, &o); err != nil {
 		return fmt.Errorf("not a Kubernetes object: %w", err)
 	}
 	if o.Kind == "" || o.Metadata.Name == "" {
@@ -75,7 +75,7 @@ func (r *recording) apply(at time.Duration, text []byte) error {
 		return r.applyNode(&o, text)
 	case "PriorityClass":
 		var k kube.PriorityClass
-		if err := json.Unmarshal(text, &k); err != nil {
+		if err := plainjson.Unmarshal(text, &k); err != nil {
 			return fmt.Errorf("PriorityClass %s: %w", o.Metadata.Name, err)
 		}
 		r.dump.Classes = append(r.dump.Classes, &k)
@@ -95,7 +95,7 @@ func (r *recording) applyNode(o *object, text []byte) error {
 		return nil
 	}
 	var n kube.Node
-	if err := json.Unmarshal(text, &n); err != nil {
+	if err := plainjson.Unmarshal(text, &n); err != nil {
 		return fmt.Errorf("node %s: %w", o.Metadata.Name, err)
 	}
 	r.nodes[o.Metadata.Name] = true
@@ -107,7 +107,7 @@ func (r *recording) applyPod(at time.Duration, o *object, text []byte) error {
 	l := r.live[o.key()]
 	if l == nil || o.Metadata.UID != "" && l.pod.Metadata.UID != "" && o.Metadata.UID != l.pod.Metadata.UID {
 		var p kube.Pod
-		if err := json.Unmarshal(text, &p); err != nil {
+		if err := plainjson.Unmarshal(text, &p); err != nil {
 			return fmt.Errorf("pod %s: %w", o.Metadata.Name, err)
 		}
 		l = &life{pod: &p, created: at, bound: -1, ended: -1, deleted: -1}
@@ -133,7 +133,7 @@ type podChange struct {
 // changePod processes a state of a pod, or the part of it that changed.
 func (r *recording) changePod(l *life, at time.Duration, text []byte) error {
 	var c podChange
-	if err := json.Unmarshal(text, &c); err != nil {
+	if err := plainjson.Unmarshal(text, &c); err != nil {
 		return fmt.Errorf("pod %s: %w", l.pod.Metadata.Name, err)
 	}
 	if c.Spec.NodeName != "" && l.bound < 0 {
@@ -155,7 +155,7 @@ func (r *recording) applyWorkload(at time.Duration, o *object, text []byte) erro
 		}
 	}
 	var w kube.Workload
-	if err := json.Unmarshal(text, &w); err != nil {
+	if err := plainjson.Unmarshal(text, &w); err != nil {
 		return fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err)
 	}
 	w.Kind = o.Kind
@@ -193,7 +193,7 @@ func (r *recording) patch(at time.Duration, o *object, text []byte) error {
 				Replicas *int32 `json:"replicas"`
 			} `json:"spec"`
 		}
-		if err := json.Unmarshal(text, &change); err != nil {
+		if err := plainjson.Unmarshal(text, &change); err != nil {
 			return fmt.Errorf("%s %s: %w", o.Kind, o.Metadata.Name, err)
 		}
 		if n := change.Spec.Replicas; n != nil {

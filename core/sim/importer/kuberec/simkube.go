@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
+	"github.com/cede-scheduler/cede/core/internal/plainjson"
 	"github.com/cede-scheduler/cede/core/kube"
 	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -155,7 +156,7 @@ func (s *simkubeReader) event(e *simkubeEvent) error {
 	}
 	for i, text := range e.Deleted {
 		var o object
-		if err := json.Unmarshal(text, &o); err != nil {
+		if err := plainjson.Unmarshal(text, &o); err != nil {
 			return fmt.Errorf("deleted_objs %d: %w", i, err)
 		}
 		s.remove(at, &o)
@@ -276,7 +277,7 @@ func (s *simkubeReader) invalid(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file ends too early; it was truncated")
 	}
-	return fmt.Errorf("at event %d: %w", s.events, err)
+	return fmt.Errorf("at event %d: %w", s.events, plainjson.Explain(err))
 }
 
 // readMessagePack reads a trace as SimKube writes it. The headers of maps and lists are read
