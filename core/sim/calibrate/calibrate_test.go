@@ -117,3 +117,17 @@ func TestRead_RejectsInvalidRows(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestRead_RejectsTimelinesWithoutMeaning(t *testing.T) {
+	t.Parallel()
+	for rows, want := range map[string]string{
+		"":                                "t.csv: the timeline has no events of instances",
+		"1,step,\n":                       "t.csv: the timeline has no events of instances",
+		"5,started,old\n1,finished,old\n": `t.csv:3: instance "old" finishes at 1 s, before its start at 5 s`,
+		"1,finished,old\n5,started,old\n": `t.csv:3: instance "old" finishes at 1 s, before its start at 5 s`,
+	} {
+		if _, err := read(t, rows); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", rows, err, want)
+		}
+	}
+}

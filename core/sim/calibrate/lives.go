@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -73,7 +74,7 @@ const maxSeconds = 1e9
 
 // Read reads a recorded timeline: a CSV file with the columns at_s, kind and alloc, plain or
 // compressed. It returns an error that lists every invalid row, and every instance that the
-// scenario does not have.
+// scenario does not have, or if the timeline has no instances.
 func Read(src build.Source, name string, f *scenario.File) (*Lives, error) {
 	t, err := src.Table(name)
 	if err != nil {
@@ -110,9 +111,16 @@ func Read(src build.Source, name string, f *scenario.File) (*Lives, error) {
 		case !known.has(id):
 			t.Fail("unknown instance %.80q: the scenario has no such job, group or index", id)
 		}
-		if !t.Failed() {
-			l.add(k, id, seconds)
+		if t.Failed() {
+			continue
 		}
+		l.add(k, id, seconds)
+		if one := l.byAlloc[id]; one.finished < one.started { // false if one is absent
+			t.Fail("instance %q finishes at %v s, before its start at %v s", id, one.finished, one.started)
+		}
+	}
+	if t.Err() == nil && len(l.order) == 0 {
+		return nil, &build.FileError{File: name, Err: errors.New("the timeline has no events of instances")}
 	}
 	return l, t.Err()
 }

@@ -62,6 +62,9 @@ func RunError(f *ScenarioFile, err error, replaced bool) error {
 		return invalid
 	}
 	e := cmdutil.AsError(err)
+	if e.Code == cmdutil.CodeError && errors.As(err, new(*cmdutil.Error)) { // such as a full disk
+		return e
+	}
 	message, hint := e.Message, cmp.Or(e.Hint, policyflags.Hint(err))
 	if missing, ok := errors.AsType[*fs.PathError](err); ok {
 		message, hint = "policy "+cmdutil.FileMessage(missing), cmp.Or(policies.MissingHint(missing.Path), "check the path after -p")

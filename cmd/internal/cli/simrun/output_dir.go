@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/sim"
@@ -17,6 +18,7 @@ import (
 // the flag, and if it is nil, its methods do nothing else than to play. Close must be called.
 type OutputDir struct {
 	env   *cmdutil.Env
+	flag  *pflag.Flag
 	dir   string
 	parts []*dataset.Part // by the position of the run; nil: the run has no rows
 }
@@ -25,6 +27,7 @@ type OutputDir struct {
 func AddOutputDirFlag(cmd *cobra.Command, env *cmdutil.Env) *OutputDir {
 	o := &OutputDir{env: env}
 	cmd.Flags().StringVar(&o.dir, "output-dir", "", "write placements, evictions, timeline, queue, utilisation and metrics to `DIR` as CSV and Parquet")
+	o.flag = cmd.Flags().Lookup("output-dir")
 	return o
 }
 
@@ -34,6 +37,9 @@ func (o *OutputDir) Enabled() bool { return o != nil && o.dir != "" }
 // Start creates the folder and prepares for a number of runs. It returns an error if a file
 // cannot be written.
 func (o *OutputDir) Start(runs int) error {
+	if o != nil && o.flag.Changed && o.dir == "" { // such as an unset variable of a shell
+		return cmdutil.Usagef("name a folder, or remove --output-dir", "--output-dir must not be empty")
+	}
 	if !o.Enabled() {
 		return nil
 	}
