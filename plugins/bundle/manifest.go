@@ -148,7 +148,8 @@ func decodeError(name string, err error) error {
 	var errs []error
 	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
 		for _, e := range types.Errors {
-			text := strings.ReplaceAll(e, " in type bundle.Manifest", "")
+			text := unknownHook.ReplaceAllString(e, "unknown hook $1: must be eligible, order, option or bindings")
+			text = typeName.ReplaceAllString(text, "")
 			errs = append(errs, fmt.Errorf("%s: %s", name, text))
 		}
 		return errors.Join(errs...)
@@ -167,6 +168,8 @@ func prefixErrors(name string, err error) error {
 
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
+	unknownHook   = regexp.MustCompile(`field (\S+) not found in type bundle\.Use`)
+	typeName      = regexp.MustCompile(` in type bundle\.\w+`)
 	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	hookNames     = namesOfHooks()
 )

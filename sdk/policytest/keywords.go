@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ var preemptorWords = keywords[policy.Preemptor]{
 	"type":      func(p *policy.Preemptor, _, v string) error { p.JobType = v; return nil },
 	"delta":     func(p *policy.Preemptor, _, v string) error { return parseInt32(&p.Delta, v) },
 	"attempts":  func(p *policy.Preemptor, _, v string) error { return parseInt32(&p.Attempts, v) },
-	"ports":     func(p *policy.Preemptor, _, v string) (err error) { p.Ports, err = strconv.Atoi(v); return err },
+	"ports":     func(p *policy.Preemptor, _, v string) error { return parseInt(&p.Ports, v) },
 	"waiting":   func(p *policy.Preemptor, _, v string) error { return parseDuration(&p.Waiting, v) },
 	"label:":    func(p *policy.Preemptor, name, v string) error { setKey(&p.Labels, name, v); return nil },
 	"note:":     func(p *policy.Preemptor, name, v string) error { return parseNumber(&p.Annotations, name, v) },
@@ -56,8 +57,8 @@ var rowWords = keywords[Row]{
 	"job":       func(r *Row, _, v string) error { r.Job = v; return nil },
 	"group":     func(r *Row, _, v string) error { r.Group = v; return nil },
 	"evictions": func(r *Row, _, v string) error {
-		_, err := fmt.Sscanf(v, "%d/%d", &r.Evictions, &r.EvictionLimit)
-		return err
+		evictions, limit, _ := strings.Cut(v, "/")
+		return errors.Join(parseInt32(&r.Evictions, evictions), parseInt32(&r.EvictionLimit, limit))
 	},
 	"age": func(r *Row, _, v string) error {
 		err := parseDuration(&r.Age, v)
@@ -113,18 +114,39 @@ func parseRelocation(to *Relocation, text string) error {
 
 func parseInt32(to *int32, text string) error {
 	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return fmt.Errorf("invalid value %q: must be a whole number of 32 bits", text)
+	}
 	*to = int32(n)
+	return nil
+}
+
+func parseInt(to *int, text string) error {
+	var n int32
+	err := parseInt32(&n, text)
+	*to = int(n)
 	return err
+}
+
+func parseFloat(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("invalid value %q: must be a finite number", text)
+	}
+	return x, nil
 }
 
 func parseDuration(to *int64, text string) error {
 	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("invalid value %q: must be a duration such as 1h30m", text)
+	}
 	*to = int64(d)
-	return err
+	return nil
 }
 
 func parseNumber(to *map[string]float64, name, text string) error {
-	x, err := strconv.ParseFloat(text, 64)
+	x, err := parseFloat(text)
 	setKey(to, name, x)
 	return err
 }

@@ -1,9 +1,9 @@
 package policytest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -36,16 +36,24 @@ import (
 // for an annotation. A node accepts follows=LOSTWORK/DEPTH/DELAY: the columns of
 // look-ahead. The capacity of the cluster and the usage of a namespace are the sums over
 // the case if no line sets them. The time is Now.
+//
+// The error lists every line that is invalid.
 func Parse(text string) (*Case, error) {
 	p := &parser{c: Case{Now: Now}}
+	var errs []error
 	for n, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		if err := p.line(strings.Fields(line)); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n+1, err)
+			for problem := range strings.SplitSeq(err.Error(), "\n") {
+				errs = append(errs, fmt.Errorf("line %d: %s", n+1, problem))
+			}
 		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	if name, found := p.c.unknownBudget(); found {
 		return nil, fmt.Errorf("budget=%s: missing line budget %s", name, name)
@@ -91,11 +99,10 @@ func (p *parser) preemptor(f []string) error {
 	if len(f) == 0 {
 		return fmt.Errorf("preemptor: expected a priority")
 	}
-	priority, err := strconv.ParseInt(f[0], 10, 32)
-	if err != nil {
-		return err
+	w.Delta, w.JobType, w.Namespace = 10, "service", "default"
+	if err := parseInt32(&w.Priority, f[0]); err != nil {
+		return fmt.Errorf("priority: %w", err)
 	}
-	w.Priority, w.Delta, w.JobType, w.Namespace = int32(priority), 10, "service", "default"
 	for _, item := range f[1:] {
 		if known, err := preemptorWords.set(w, item); known || err != nil {
 			if err != nil {
@@ -125,28 +132,34 @@ func (p *parser) node(f []string) error {
 	if o.Node < 0 {
 		o.Node = int32(len(p.c.Options))
 	}
+	var errs []error
 	for _, item := range f[1:] {
-		if known, err := optionWords.set(&o, item); err != nil {
-			return err
-		} else if known {
-			continue
-		}
-		key, n, group, err := amount(item)
-		if err != nil {
-			return err
-		}
-		r, device, err := p.request(key)
-		switch {
-		case err != nil:
-			return err
-		case device:
-			set(&o.DeviceFree, r, n)
-			o.DeviceGroup[r] = group
-		default:
-			set(&o.Free, p.dim(key), n)
+		if err := p.nodeItem(&o, item); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.Name, err))
 		}
 	}
-	p.c.Options = append(p.c.Options, o)
+	p.c.Options = append(p.c.Options, o) // also with errors, which concern this line alone
+	return errors.Join(errs...)
+}
+
+func (p *parser) nodeItem(o *Option, item string) error {
+	if known, err := optionWords.set(o, item); known || err != nil {
+		return err
+	}
+	key, n, group, err := amount(item)
+	if err != nil {
+		return err
+	}
+	r, device, err := p.request(key)
+	switch {
+	case err != nil:
+		return err
+	case device:
+		set(&o.DeviceFree, r, n)
+		o.DeviceGroup[r] = group
+	default:
+		set(&o.Free, p.dim(key), n)
+	}
 	return nil
 }
 
@@ -154,11 +167,10 @@ func (p *parser) row(f []string) error {
 	if len(f) < 2 {
 		return fmt.Errorf("%s: expected a priority", f[0])
 	}
-	priority, err := strconv.ParseInt(f[1], 10, 32)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f[0], err)
+	r := Row{Name: f[0]}
+	if err := parseInt32(&r.Priority, f[1]); err != nil {
+		return fmt.Errorf("%s: priority: %w", r.Name, err)
 	}
-	r := Row{Name: f[0], Priority: int32(priority)}
 	for _, item := range f[2:] {
 		if err := p.rowItem(&r, item); err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
@@ -205,9 +217,9 @@ func (p *parser) namespace(f []string) error {
 	n := Namespace{Name: f[0], Weight: 1}
 	f = f[1:]
 	if len(f) > 0 && strings.HasPrefix(f[0], "weight=") {
-		w, err := strconv.ParseFloat(f[0][len("weight="):], 64)
+		w, err := parseFloat(f[0][len("weight="):])
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: weight: %w", n.Name, err)
 		}
 		n.Weight, f = w, f[1:]
 	}
@@ -251,13 +263,13 @@ func amount(item string) (key string, n float64, group int32, err error) {
 	}
 	value, at, ok := strings.Cut(value, "@")
 	if ok {
-		g, err := strconv.ParseInt(at, 10, 32)
-		if err != nil {
-			return "", 0, 0, err
+		if err := parseInt32(&group, at); err != nil {
+			return "", 0, 0, fmt.Errorf("%s: group: %w", key, err)
 		}
-		group = int32(g)
 	}
-	n, err = strconv.ParseFloat(value, 64)
+	if n, err = parseFloat(value); err != nil {
+		err = fmt.Errorf("%s: %w", key, err)
+	}
 	return key, n, group, err
 }
 

@@ -145,6 +145,20 @@ func TestParse_ReportsLineOfError(t *testing.T) {
 	}
 }
 
+func TestParse_ListsEveryInvalidLine(t *testing.T) {
+	t.Parallel()
+	_, err := policytest.Parse("preemptor eighty\nnode n1 cpu=NaN memory=x\n  a 20 cpu=1e400\n  b 20 age=6x\nnode n2\n  c low\n")
+	want := `line 1: priority: invalid value "eighty": must be a whole number of 32 bits
+line 2: n1: cpu: invalid value "NaN": must be a finite number
+line 2: n1: memory: invalid value "x": must be a finite number
+line 3: a: cpu: invalid value "1e400": must be a finite number
+line 4: b: age=6x: invalid value "6x": must be a duration such as 1h30m
+line 6: c: priority: invalid value "low": must be a whole number of 32 bits`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
 func TestEvictUntilFit_ReprievesInReverseOrder(t *testing.T) {
 	t.Parallel()
 	c := policytest.MustParse(t, `
