@@ -281,6 +281,9 @@ func limits(s policy.Setting) string {
 		if s.Kind == policy.Duration {
 			return time.Duration(x * 1e9).String()
 		}
+		if math.Abs(x) <= maxInteger { // 2147483647 in place of 2.147483647e+09
+			return strconv.FormatFloat(x, 'f', -1, 64)
+		}
 		return strconv.FormatFloat(x, 'g', -1, 64)
 	}
 	if s.Limits.Max >= math.MaxFloat64 {

@@ -131,3 +131,11 @@ func TestDecode_RejectsInvalidSettings(t *testing.T) {
 		}
 	}
 }
+
+func TestRead_WritesLimitsAsDigits(t *testing.T) {
+	t.Parallel()
+	bands := policy.Setting{Name: "bands", Kind: policy.Integer, Limits: policy.Between(0, 2147483647)}
+	if _, err := settings.Read([]policy.Setting{bands}, []byte(`{"bands":-1}`)); err == nil || !strings.HasSuffix(err.Error(), "from 0 to 2147483647") {
+		t.Error(err)
+	}
+}
