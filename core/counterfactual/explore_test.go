@@ -320,7 +320,7 @@ func TestAnswer_TextAndRedaction(t *testing.T) {
 	}
 	want := []string{
 		"r1 would have stayed with priority +3, or 4 min later (checkpoint), or if shop.web had requested only 1,200 millicores of cpu instead of 2,000.",
-		"If it could not be evicted: next in line is r7 (priority 30).",
+		"If it could not be evicted, r7 (priority 30) would be evicted instead.",
 	}
 	if got := a.Text(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -328,7 +328,7 @@ func TestAnswer_TextAndRedaction(t *testing.T) {
 	own := a.Redact(func(namespace string) bool { return namespace == "a" })
 	want = []string{
 		"r1 would have stayed with priority +3, or 4 min later (checkpoint).",
-		"If it could not be evicted: next in line is (another namespace) (priority 30).",
+		"If it could not be evicted, (another namespace) (priority 30) would be evicted instead.",
 	}
 	if got := own.Text(); !slices.Equal(got, want) || own.Next[0].ID != "" {
 		t.Errorf("redacted: %q, want %q", got, want)

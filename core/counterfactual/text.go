@@ -89,7 +89,7 @@ func (a *Answer) Text() []string {
 	}
 	switch {
 	case len(a.Next) > 0:
-		list = append(list, "If it could not be evicted: next in line is "+names(a.Next)+".")
+		list = append(list, "If it could not be evicted, "+names(a.Next)+" would be evicted instead.")
 	case a.Waiting > 0:
 		list = append(list, fmt.Sprintf("If it could not be evicted, nothing else would be: %s would wait.", a.By.Name))
 	default:

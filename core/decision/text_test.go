@@ -3,8 +3,10 @@ package decision_test
 import (
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/decision"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
 )
 
 func TestNodeReason_NamesCriterion(t *testing.T) {
@@ -25,6 +27,36 @@ func TestNodeReason_NamesCriterion(t *testing.T) {
 	} {
 		if got := decision.NodeReason(&tc.choice, decision.Exact); got != tc.want {
 			t.Errorf("%+v: %q, want %q", tc.choice, got, tc.want)
+		}
+	}
+}
+
+// Sentences name nodes as people do. Nodes with the same name keep their IDs.
+func TestWhy_TextNamesNodes(t *testing.T) {
+	t.Parallel()
+	store := state.New()
+	txn := store.Begin(1)
+	for id, name := range map[string]string{"id-1": "rack1", "id-2": "rack2", "id-3": "rack1", "id-4": ""} {
+		n := coretest.Node(id, 1000, 1000, 1000)
+		n.Name = name
+		if err := txn.NodeWriter().Upsert(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	txn.Commit()
+	snap := store.Snapshot()
+	for _, tc := range []struct{ first, second, want string }{
+		{"id-1", "id-2", "rack1 was chosen of 2 options: score 1 against 0 of rack2."},
+		{"id-1", "id-3", "id-1 was chosen of 2 options: score 1 against 0 of id-3."},
+		{"id-4", "id-1", "id-4 was chosen of 2 options: score 1 against 0 of rack1."},
+	} {
+		c := &model.Choice{Options: 2, Ranked: []model.RankedOption{{NodeID: tc.first, Score: 1}, {NodeID: tc.second}}}
+		w := decision.Why(c, snap)
+		if w.Text[0] != tc.want {
+			t.Errorf("%q, want %q", w.Text[0], tc.want)
+		}
+		if w.Ranked[0].NodeID != tc.first || c.Ranked[0].NodeID != tc.first {
+			t.Errorf("the name replaced the ID in %+v or %+v", w.Ranked, c.Ranked)
 		}
 	}
 }

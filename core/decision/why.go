@@ -2,6 +2,7 @@ package decision
 
 import (
 	"math"
+	"slices"
 
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
@@ -50,8 +51,27 @@ func Why(c *model.Choice, snap *state.Snapshot) *events.Why {
 	for i := range c.Candidates {
 		w.Candidates = append(w.Candidates, candidate(&c.Candidates[i], snap))
 	}
-	w.Text = append(w.Text, choiceOfNode(c, Exact), choiceOfVictims(w))
+	w.Text = append(w.Text, choiceOfNode(named(c, snap), Exact), choiceOfVictims(w))
 	return w
+}
+
+// named returns a choice for sentences: nodes have their names in place of their IDs. Two
+// options of nodes with the same name keep the IDs.
+func named(c *model.Choice, snap *state.Snapshot) *model.Choice {
+	out := *c
+	out.Ranked = slices.Clone(c.Ranked)
+	seen := map[string]bool{}
+	for i := range out.Ranked {
+		r := &out.Ranked[i]
+		if n := snap.Node(r.NodeID); n != nil && n.Name != "" {
+			r.NodeID = n.Name
+		}
+		if seen[r.NodeID] {
+			return c
+		}
+		seen[r.NodeID] = true
+	}
+	return &out
 }
 
 func outlook(o *model.Outlook) *events.Outlook {
