@@ -27,11 +27,12 @@ export function since(nanoseconds: number): string {
   return nanoseconds ? duration(Date.now() / 1000 - nanoseconds / 1e9) : "–";
 }
 
-const units: Record<string, [number, string]> = { cpu: [1000, "cores"], memory: [1024, "GiB"], disk: [1024, "GiB"], network: [1, "Mbit/s"] };
+const units: Record<string, [number, string]> = { cpu: [1000, "core"], memory: [1024, "GiB"], disk: [1024, "GiB"], network: [1, "Mbit/s"] };
 
 /** Formats an amount of a resource, such as "1.5 cores". */
 export function amount(resource: string, value: number): string {
   const [size, unit] = units[resource] ?? [1, ""];
+  if (unit === "core") return count(value / size, "core", "cores");
   return `${number(value / size)}${unit ? " " + unit : ""}`;
 }
 

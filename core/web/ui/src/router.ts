@@ -8,8 +8,17 @@ export interface Location {
 }
 
 export function current(): Location {
-  const [page = "", ...id] = window.location.pathname.replace(/^\/ui\/?/, "").split("/").map(decodeURIComponent);
+  const [page = "", ...id] = window.location.pathname.replace(/^\/ui\/?/, "").split("/").map(decoded);
   return { page, id: id.filter((s) => s !== ""), query: new URLSearchParams(window.location.search) };
+}
+
+/** Decodes a segment. One that is not valid UTF-8 stays as it is, so that the page can name it. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
 }
 
 const changed = new EventTarget();

@@ -156,7 +156,8 @@ await story("evictions", "/ui/evictions", () => shows("low", "high", "Lost work"
 await story("eviction", "/ui/evictions", async () => {
   await page.getByRole("link", { name: "why" }).first().click();
   await page.getByRole("heading", { name: /^Eviction of / }).waitFor();
-  await shows("Candidates", "Options, the chosen one first", "evicted");
+  await shows("Candidates", "Options, the chosen one first", "evicted: a victim.", "Lower tiers rank first");
+  for (const name of ["Candidates", "Options, the chosen one first"]) await page.getByRole("region", { name }).getByRole("link", { name: /^node-/ }).first().waitFor();
   await page.getByRole("button", { name: "Make the decision again, with changes" }).click();
   await shows("would have stayed with priority +", "The decision was made");
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the certificate" }).click()]);
@@ -305,6 +306,23 @@ await story("comparison cancelled", "/ui/compare", async () => {
 }, {}, { picture: false });
 await story("servers", "/ui/servers", () => shows("leader", "May fail"));
 await story("unknown page", "/ui/nowhere", () => shows("Unknown page"));
+await story("escapes in addresses", "/ui/jobs/default/%FF", async () => {
+  await page.getByRole("heading", { name: "Job %FF" }).waitFor();
+  problems = []; // the browser reports the response 404
+}, {}, { picture: false });
+await story("wide tables in a narrow window", "/ui/queue", async () => {
+  await page.getByRole("button", { name: "Forecast the start of huge" }).waitFor();
+  await narrow();
+  await page.goto(url + "/ui/evictions");
+  await page.getByRole("link", { name: /^why/ }).first().waitFor();
+  await narrow();
+}, { viewport: { width: 360, height: 720 } }, { picture: false });
+await story("evictions of a job", "/ui/jobs", async () => {
+  await page.getByRole("link", { name: /^\d+ evictions of low$/ }).click();
+  await page.getByRole("heading", { name: "Evictions", level: 1 }).waitFor();
+  await page.getByRole("row").nth(1).getByRole("link", { name: "low", exact: true }).click();
+  await page.getByRole("link", { name: /^\d+ evictions of low$/ }).waitFor();
+}, {}, { picture: false });
 
 // A newcomer answers seven questions, from the first page on, with links alone.
 await story("newcomer's questions", "/ui/", async () => {

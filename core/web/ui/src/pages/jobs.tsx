@@ -1,7 +1,8 @@
 import type { JSX } from "preact";
 import { get, list, path, type Evaluation, type Job, type JobStub } from "../api";
 import { since, time } from "../format";
-import { Figure, JobLink, Show, useTitle } from "../parts";
+import { Figure, JobLink, Link, Show, useTitle } from "../parts";
+import { href } from "../router";
 import { useLoaded, useStore } from "../store";
 import { Table } from "../table";
 import { Allocs } from "./nodes";
@@ -33,7 +34,7 @@ export function Jobs(): JSX.Element {
               { name: "Running", value: (j) => total(j, "Running"), numeric: true },
               { name: "Starting", value: (j) => total(j, "Starting"), numeric: true },
               { name: "Waiting", value: (j) => total(j, "Queued"), numeric: true },
-              { name: "Evicted", value: (j) => total(j, "Evicted"), numeric: true },
+              { name: "Evicted", value: (j) => total(j, "Evicted"), cell: (j) => <EvictionsLink id={j.ID} n={total(j, "Evicted")} />, numeric: true },
               { name: "Registered", value: (j) => j.SubmitTime, cell: (j) => `${since(j.SubmitTime)} ago`, numeric: true },
             ]}
           />
@@ -43,13 +44,20 @@ export function Jobs(): JSX.Element {
   );
 }
 
+/** A number of evictions of a job, which leads to those that name the job. */
+function EvictionsLink({ id, n }: { id: string; n: number }): JSX.Element {
+  if (n === 0) return <>0</>;
+  return <Link to={`${href("evictions")}?evictions.filter=${encodeURIComponent(id)}`}>{n}<span class="hidden"> evictions of {id}</span></Link>;
+}
+
 export function JobPage({ namespace, id }: { namespace: string; id: string }): JSX.Element {
   useTitle(id);
-  const { cluster } = useStore();
+  const { cluster, evictions } = useStore();
   const job = useLoaded((signal) => get<Job>(path("job", id), { namespace }, signal), ["Job"], [namespace, id]);
   const evals = useLoaded((signal) => get<Evaluation[]>(path("job", id, "evaluations"), { namespace }, signal), ["Evaluation"], [namespace, id]);
   const blocked = evals.value?.find((e) => e.Status === "blocked");
   const allocs = [...(cluster?.allocs.values() ?? [])].filter((a) => a.group.namespace === namespace && a.group.job === id);
+  const evicted = evictions.filter((e) => e.Victim.Namespace === namespace && e.Victim.JobID === id).length;
   return (
     <>
       <h1>Job {id}</h1>
@@ -61,6 +69,7 @@ export function JobPage({ namespace, id }: { namespace: string; id: string }): J
             <Figure name="Priority" note={j.PriorityClass ?? ""}>{j.Priority}</Figure>
             <Figure name="Namespace">{namespace}</Figure>
             <Figure name="Version">{j.Version}</Figure>
+            <Figure name="Evictions"><EvictionsLink id={id} n={evicted} /></Figure>
             <Figure name="Registered">{time(j.SubmitTime ?? 0)}</Figure>
           </dl>
         )}

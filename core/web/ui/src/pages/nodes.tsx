@@ -128,7 +128,7 @@ function Next({ id }: { id: string }): JSX.Element {
       <Show of={risk}>
         {(r) => (r.Reason ? <p class="empty">Nothing would be evicted: {r.Reason}.</p> : (
           <Table
-            name="next" caption={`By a job that requests ${r.Resource === undefined ? "more" : amount(r.Resource, r.Amount ?? 0) + " of " + r.Resource} here`} empty="Nothing would be evicted." rows={r.Levels ?? []} keyOf={(l: NodeRiskLevel) => String(l.From)}
+            name="next" caption={`By a job that requests more${r.Resource === undefined ? "" : ` ${r.Resource}`} than is free here`} empty="Nothing would be evicted." rows={r.Levels ?? []} keyOf={(l: NodeRiskLevel) => String(l.From)}
             columns={[
               { name: "From priority", value: (l) => l.From, numeric: true },
               { name: "Evicts", value: (l) => l.Victims?.map((v) => `${v.Name} (priority ${v.Priority})`).join(", ") || "nothing" },

@@ -37,8 +37,13 @@ export function Overview(): JSX.Element {
         <Figure name="Evictions, last hour" note={`${duration(last.reduce((sum, e) => sum + e.Victim.LostWork, 0) / 1e9)} of work lost`}>
           <Link to={href("evictions")}>{last.length}</Link>
         </Figure>
-        <Figure name="Policy" note={trial.map((p) => (p.Until ? `trial of ${p.Name}` : `shadow of ${p.Name}`)).join(", ")}>
+        <Figure name="Policy">
           <Link to={href("policies", active)}>{active}</Link>
+          {trial.map((p) => (
+            <small key={p.Name}>
+              {p.Until && p.Trial && !p.Trial.End ? <Link to={href("trials", p.Name)}>trial of {p.Name}</Link> : <Link to={href("policies", p.Name)}>{p.Until ? "trial" : "shadow"} of {p.Name}</Link>}
+            </small>
+          ))}
         </Figure>
       </dl>
       <section>

@@ -35,7 +35,7 @@ export function Trials(): JSX.Element {
                 { name: "Ends", value: (p) => p.Trial!.End?.Time ?? p.Trial!.Until, cell: (p) => time(p.Trial!.End?.Time ?? p.Trial!.Until) },
               ]}
             />
-            {s.may("policy") && <Start policies={rows.filter((p) => p.Active && p.Versions > 1)} done={policies.reload} />}
+            {s.may("policy") && <Start policies={rows.filter((p) => p.Active && p.Versions > 1 && !p.Until)} done={policies.reload} />}
           </>
         )}
       </Show>
@@ -187,7 +187,7 @@ const promoteIf = "better('wastedWork.cpu', candidate, active)";
 function Start({ policies, done }: { policies: PolicyStub[]; done: () => void }): JSX.Element {
   const [name, setName] = useState("");
   const chosen = policies.find((p) => p.Name === name) ?? policies[0];
-  if (!chosen) return <p class="empty">A trial requires a policy with an active version and another loaded version.</p>;
+  if (!chosen) return <p class="empty">A trial requires a policy with an active version, another loaded version, and no trial in progress.</p>;
   return (
     <section>
       <h2>Start a trial</h2>
