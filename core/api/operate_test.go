@@ -545,6 +545,13 @@ func (w *fixture) checkShortTrial(name, version string) {
 	if _, _, err := w.client.Policies().TrialCourse(ctx, name, "victims", nil); !client.IsNotFound(err) {
 		w.t.Errorf("course without a trial: %v", err)
 	}
+	bad := &client.PolicyTrialRequest{Version: version, For: -1, Block: time.Second, Washout: time.Hour}
+	_, err := w.client.Policies().Trial(ctx, name, bad)
+	for _, problem := range []string{"For must be positive", "Block must be at least 1m0s", "Washout must be shorter", "StopIf or PromoteIf is required"} {
+		if err == nil || !strings.Contains(err.Error(), problem) {
+			w.t.Errorf("a trial with four problems: %v, want %q", err, problem)
+		}
+	}
 	request := &client.PolicyTrialRequest{Version: version, For: 15 * time.Minute, Block: time.Minute, StopIf: "worse(victims, candidate, active)"}
 	status, err := w.client.Policies().Trial(ctx, name, request)
 	w.check(err)

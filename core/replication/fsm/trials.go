@@ -22,10 +22,10 @@ func startTrial(txn *state.Txn, now int64, s *model.PolicyState, c *replication.
 		return replication.Refuse(replication.CodeInvalid, "trial of policy %s: at least one block and at most %d are required", c.Name, model.MaxTrialBlocks)
 	case s.Active == "":
 		return replication.Refuse(replication.CodeConflict, "policy %s has no active version to compare with", c.Name)
+	case s.Until != 0:
+		return replication.Refuse(replication.CodeConflict, "policy %s has a trial in progress; roll back to end it", c.Name)
 	case s.Active == c.Version:
 		return replication.Refuse(replication.CodeConflict, "version %s of policy %s is active: it cannot be compared with itself", c.Version, c.Name)
-	case s.Until != 0:
-		return replication.Refuse(replication.CodeConflict, "policy %s has a version on trial", c.Name)
 	case s.Shadow != "":
 		return replication.Refuse(replication.CodeConflict, "policy %s has a shadow run, and a trial uses the shadow for the other version", c.Name)
 	}
@@ -97,10 +97,17 @@ func reportShadow(policies state.PolicyWriter, c *replication.ReportShadow) *rep
 	return nil
 }
 
-// checkTrial refuses an operation that a trial with blocks does not permit.
+// checkTrial refuses an operation that a trial with blocks does not permit. An activation
+// for a limited time is one: it would leave the trial in progress, with another end and
+// versions that the next block replaces.
 func checkTrial(t *model.PolicyTrial, c *replication.ChangePolicy) *replication.Refusal {
-	if t.Running() && (c.Op == replication.OpShadow || c.Op == replication.OpUnshadow) {
+	switch {
+	case !t.Running():
+		return nil
+	case c.Op == replication.OpShadow || c.Op == replication.OpUnshadow:
 		return replication.Refuse(replication.CodeConflict, "policy %s has a trial, which uses the shadow for the other version", c.Name)
+	case c.Op == replication.OpActivate && c.Until != 0:
+		return replication.Refuse(replication.CodeConflict, "policy %s has a trial in progress; roll back to end it, or activate a version without a time limit", c.Name)
 	}
 	return nil
 }

@@ -109,8 +109,15 @@ func TestChangePolicy_RefusesDuringTrial(t *testing.T) {
 	refuses(t, s, replication.CodeConflict, "uses the shadow", &replication.ChangePolicy{Name: "p", Op: replication.OpShadow, Version: v2})
 	refuses(t, s, replication.CodeConflict, "uses the shadow", &replication.ChangePolicy{Name: "p", Op: replication.OpUnshadow})
 	again := &replication.ChangePolicy{Name: "p", Op: replication.OpTrial, Version: v2, Until: trialUntil, Trial: &blocks}
-	refuses(t, s, replication.CodeConflict, "p", again)
-	at(t, s, time.Minute, &replication.ChangePolicy{Name: "p", Op: replication.OpRollback})
+	for range 2 { // whichever version decides
+		refuses(t, s, replication.CodeConflict, "trial in progress", again)
+		for _, version := range []string{v1, v2} {
+			limited := &replication.ChangePolicy{Name: "p", Op: replication.OpActivate, Version: version, Until: trialUntil + 1}
+			refuses(t, s, replication.CodeConflict, "trial in progress", limited)
+		}
+		nextBlock(t, s)
+	}
+	at(t, s, 10*time.Minute, &replication.ChangePolicy{Name: "p", Op: replication.OpRollback})
 	for text, bad := range map[string]model.TrialPlan{
 		"are required":      {Block: int64(time.Second)},
 		"longer than their": {Block: int64(time.Minute), Washout: int64(time.Minute)},

@@ -90,7 +90,8 @@ func (x *trials) plan(r *TrialRequest, now int64) (*model.TrialPlan, error) {
 		reject("For must contain at least two blocks")
 	case int64(r.For/r.Block) > model.MaxTrialBlocks:
 		reject("For must contain at most 1000 blocks")
-	case r.Washout < 0 || r.Washout >= r.Block:
+	}
+	if r.Washout < 0 || r.Washout > 0 && r.Washout >= r.Block {
 		reject("Washout must be shorter than Block")
 	}
 	measures := map[string]bool{}

@@ -195,6 +195,16 @@ await story("trials", "/ui/trials", async () => {
   await page.getByRole("link", { name: "thrifty", exact: true }).click();
   await page.getByRole("heading", { name: "Trial of thrifty" }).waitFor();
   await shows("none yet: 0 of at least 9 pairs of blocks", "The candidate is promoted as soon as", "better('wastedWork.cpu', candidate, active)");
+  // The other pages lead to the trial, and do not offer what it refuses.
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Overview" }).click();
+  await page.getByRole("link", { name: "trial of thrifty" }).waitFor();
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Policies" }).click();
+  await page.getByRole("link", { name: "thrifty", exact: true }).click();
+  await shows("candidate of the trial", "active before the trial", "decides in this block");
+  for (const name of ["Roll back", "Shadow"]) check((await page.getByRole("button", { name, exact: true }).count()) === 0, `${name} is offered during a trial`);
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Trials" }).click();
+  await shows("A trial requires a policy with an active version, another loaded version, and no trial in progress.");
+  await page.getByRole("link", { name: "thrifty", exact: true }).click();
   await page.getByRole("button", { name: "Stop the trial" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Stop the trial" }).click();
   await shows("rolled back: the candidate was not promoted");

@@ -50,7 +50,7 @@ export function PolicyPage({ name }: { name: string }): JSX.Element {
               {p.LastTrial ? <Figure name="Last trial" note={time(p.LastTrial.Time)}>{p.LastTrial.Ended}</Figure> : null}
               {p.Here ? <Figure name="Calls on this server" note={`${count(p.Here.Faults, "fault", "faults")}, ${count(p.Here.Fallbacks, "fallback", "fallbacks")}`}>{number(p.Here.Calls)}</Figure> : null}
             </dl>
-            {s.may("policy") && p.Previous && (
+            {s.may("policy") && p.Previous && !onTrial(p) && (
               <div class="bar">
                 <Action label="Roll back" done={policy.reload} consequence={`Version ${shortVersion(p.Previous)} decides again on every server.`} run={() => write("PUT", path("policy", name, "rollback"), {})} />
               </div>
@@ -80,7 +80,7 @@ export function PolicyPage({ name }: { name: string }): JSX.Element {
               name="versions" caption="Versions" empty="The policy is built in; no version was loaded." rows={p.Loaded ?? []} keyOf={(v) => v.ID}
               columns={[
                 { name: "Version", value: (v) => v.ID, cell: (v) => <code title={v.ID}>{shortVersion(v.ID)}</code> },
-                { name: "Role", value: (v) => (v.ID === p.Active ? "active" : v.ID === p.Shadow ? "shadow" : v.ID === p.Previous ? "previous" : "") },
+                { name: "Role", value: (v) => role(p, v.ID) },
                 { name: "Kind", value: (v) => v.Kind },
                 { name: "Loaded", value: (v) => v.Time, cell: (v) => time(v.Time) },
                 { name: "Signer", value: (v) => v.Signer ?? "" },
@@ -91,8 +91,8 @@ export function PolicyPage({ name }: { name: string }): JSX.Element {
                       name: "Actions", value: () => "",
                       cell: (v: { ID: string }) => (
                         <div class="bar">
-                          {v.ID !== p.Active && <Action label="Activate" done={policy.reload} consequence={`Version ${shortVersion(v.ID)} decides on every server, once all have checked it.`} run={() => write("PUT", path("policy", name, "activate"), { Version: v.ID })} />}
-                          {v.ID !== p.Active && v.ID !== p.Shadow && <Action label="Shadow" done={policy.reload} consequence={`Version ${shortVersion(v.ID)} receives live decisions; its answers are recorded and not applied.`} run={() => write("PUT", path("policy", name, "shadow"), { Version: v.ID })} />}
+                          {(v.ID !== p.Active || onTrial(p)) && <Action label="Activate" done={policy.reload} consequence={`${onTrial(p) ? "The trial ends. " : ""}Version ${shortVersion(v.ID)} decides on every server, once all have checked it.`} run={() => write("PUT", path("policy", name, "activate"), { Version: v.ID })} />}
+                          {v.ID !== p.Active && v.ID !== p.Shadow && !onTrial(p) && <Action label="Shadow" done={policy.reload} consequence={`Version ${shortVersion(v.ID)} receives live decisions; its answers are recorded and not applied.`} run={() => write("PUT", path("policy", name, "shadow"), { Version: v.ID })} />}
                         </div>
                       ),
                     }]
@@ -115,6 +115,17 @@ export function PolicyPage({ name }: { name: string }): JSX.Element {
       </Show>
     </>
   );
+}
+
+/** The trial with blocks in progress. Both versions take turns as the active one, and the page of the trial ends it. */
+const onTrial = (p: PolicyStatus) => (p.Trial && !p.Trial.End ? p.Trial : undefined);
+
+function role(p: PolicyStatus, id: string): string {
+  const trial = onTrial(p);
+  const now = id === p.Active ? ", decides in this block" : "";
+  if (trial && id === trial.Candidate) return "candidate of the trial" + now;
+  if (trial && id === trial.Baseline) return "active before the trial" + now;
+  return id === p.Active ? "active" : id === p.Shadow ? "shadow" : id === p.Previous ? "previous" : "";
 }
 
 const victims = (ids: string[] | undefined) => (ids ?? []).map(short).join(", ") || "none";

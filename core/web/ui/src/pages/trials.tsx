@@ -117,6 +117,10 @@ export function TrialPage({ name }: { name: string }): JSX.Element {
                 { name: "Reading", value: reading },
               ]}
             />
+            <p class="note">
+              A difference is candidate minus active, without the part that the requests of new work in each block explain: it need not be the
+              difference of the two means. wastedWork.cpu is in millicore-seconds, wastedWork.memory in MiB-seconds, and queueDelay.mean in seconds.
+            </p>
             <Table
               name="blocks" caption={`Complete blocks: ${c.Metric}`} empty="No block is complete." rows={c.Blocks} keyOf={(b) => String(b.Start)}
               columns={[
