@@ -179,7 +179,9 @@ func streamEvents(a *API, c *call) (any, error) {
 	return responded, nil
 }
 
-// writeEvents writes events until the client disconnects or the server stops.
+// writeEvents writes events until the client disconnects, its token is no longer valid, or
+// the server stops. The token is verified before each message, so that an idle stream ends
+// with its next keep-alive.
 func (a *API) writeEvents(ctx context.Context, sub *events.Subscription, r *streamReader) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -193,7 +195,7 @@ func (a *API) writeEvents(ctx context.Context, sub *events.Subscription, r *stre
 	for {
 		batch, err := a.next(ctx, sub)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || a.authorize(r.filter.c) != nil:
 			return
 		case errors.Is(err, context.DeadlineExceeded):
 			err = r.out.alive()

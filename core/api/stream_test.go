@@ -221,6 +221,32 @@ func TestStream_LastsUntilServerStops(t *testing.T) {
 	}
 }
 
+// A stream ends with the token of its client, whether or not events arrive.
+func TestStream_EndsWithItsToken(t *testing.T) {
+	w := start(t, func(c *Config) { c.Security, c.Limits.Beat = true, 10*time.Millisecond })
+	root, err := w.client.Operator().Bootstrap(t.Context())
+	w.check(err)
+	admin := w.connect(root.SecretID)
+	reader, err := admin.Operator().TokenCreate(t.Context(), &client.TokenCreateRequest{Name: "reader", Roles: []string{"read"}})
+	w.check(err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/v1/event/stream", nil)
+	w.check(err)
+	req.Header.Set("Authorization", "Bearer "+reader.SecretID)
+	resp, err := w.http.Do(req)
+	w.check(err)
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewReader(resp.Body)
+	if line, err := lines.ReadString('\n'); err != nil || line != "{}\n" {
+		t.Fatalf("first line %q, %v", line, err)
+	}
+	w.check(admin.Operator().TokenDelete(t.Context(), reader.AccessorID))
+	if _, err := io.Copy(io.Discard, lines); err != nil {
+		t.Errorf("the stream did not end: %v", err)
+	}
+}
+
 // A client that requests an index ahead of the state is notified, in every form, and
 // still receives events.
 func TestStream_ReportsStartAheadOfState(t *testing.T) {

@@ -60,6 +60,13 @@ export function setToken(secret: string): void {
   else sessionStorage.setItem(tokenKey, secret);
 }
 
+/** Is called if the server does not accept the token, which may have expired. */
+let unauthenticated: (err: APIError) => void = () => undefined;
+
+export function onUnauthenticated(f: (err: APIError) => void): void {
+  unauthenticated = f;
+}
+
 export interface RequestOptions {
   method?: string;
   query?: Record<string, string>;
@@ -71,7 +78,8 @@ export interface RequestOptions {
 /** Sends a request and returns the response. It throws an APIError if the status is not 2xx. */
 export async function send(path: string, o: RequestOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { ...o.headers };
-  if (token() !== "") headers["Authorization"] = `Bearer ${token()}`;
+  const secret = token();
+  if (secret !== "") headers["Authorization"] = `Bearer ${secret}`;
   if (o.body !== undefined) headers["Content-Type"] = "application/json";
   const parameters = new URLSearchParams(o.query).toString();
   const query = parameters ? "?" + parameters : "";
@@ -83,7 +91,9 @@ export async function send(path: string, o: RequestOptions = {}): Promise<Respon
   });
   if (!response.ok) {
     const failure = (await response.json().catch(() => ({}))) as { Code?: string; Message?: string; Hint?: string };
-    throw new APIError(response.status, failure.Code ?? "", failure.Message ?? response.statusText, failure.Hint ?? "");
+    const err = new APIError(response.status, failure.Code ?? "", failure.Message ?? response.statusText, failure.Hint ?? "");
+    if (err.needsToken && secret === token()) unauthenticated(err);
+    throw err;
   }
   return response;
 }

@@ -98,7 +98,7 @@ function SignIn(): JSX.Element {
     <form class="signin" onSubmit={submit}>
       <h1>Sign in</h1>
       <p>This cluster requires a token with the role read for all namespaces. It is kept until this tab is closed.</p>
-      {token() !== "" && <Failure error={denied} />}
+      {token() !== "" && denied && <Failure error={denied.needsToken ? new Error(denied.message) : denied} />}
       <label>
         Secret of the token
         <input type="password" autocomplete="off" required value={secret} onInput={(e) => set(e.currentTarget.value)} />

@@ -1,6 +1,6 @@
 // The state that all pages share: the session, the cluster, and recent evictions.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { APIError, get, token, type AgentSelf, type ClusterMap, type Event, type Token } from "./api";
+import { APIError, get, onUnauthenticated, token, type AgentSelf, type ClusterMap, type Event, type Token } from "./api";
 import { Cluster } from "./cluster";
 import { follow } from "./stream";
 
@@ -36,6 +36,9 @@ export interface Eviction extends PreemptionPayload {
 /** maxEvictions bounds the memory of a page that stays open. */
 const maxEvictions = 5000;
 
+/** The topics of the events that change the cluster or the lists of pages. */
+const topics = ["Allocation", "Node", "Job", "Evaluation", "Policy", "Operator", "Binding", "Cluster", "Assignment"];
+
 export class Store {
   cluster: Cluster | undefined;
   evictions: Eviction[] = []; // newest first
@@ -64,17 +67,26 @@ export class Store {
       await this.load(session.signal);
     } catch (err) {
       if (session.signal.aborted) return;
-      if (err instanceof APIError && (err.status === 401 || err.status === 403)) {
-        this.denied = err;
-        this.notify();
-        return;
-      }
+      if (err instanceof APIError && (err.status === 401 || err.status === 403)) return this.deny(err);
       this.reason = err instanceof Error ? err.message : String(err);
       this.notify();
       setTimeout(() => !session.signal.aborted && void this.start(), 2000);
       return;
     }
-    void follow(1, ["Preemption"], { events: (b) => this.preempted(b.Events ?? []), lost: () => ((this.lost = true), this.notify()), connected: () => undefined }, session.signal);
+    void follow(1, ["Preemption"], { events: (b) => this.preempted(b.Events ?? []), lost: () => ((this.lost = true), this.notify()), ahead: () => this.restart(session.signal), connected: () => undefined }, session.signal);
+  }
+
+  /** Starts again, but not faster than a server that lags behind can follow. */
+  private restart(session: AbortSignal): void {
+    setTimeout(() => !session.aborted && void this.start(), 1000);
+  }
+
+  /** Ends the session: the server does not accept the token, or no longer. */
+  deny(err: APIError): void {
+    this.session?.abort();
+    this.connected = false;
+    this.denied = err;
+    this.notify();
   }
 
   private async load(signal: AbortSignal): Promise<void> {
@@ -82,11 +94,13 @@ export class Store {
     const stream = new AbortController();
     signal.addEventListener("abort", () => stream.abort(), { once: true });
     const cluster = new Cluster(m, () => this.notify());
+    // Events before the map may have been missed: lists are read again as well.
+    if (this.cluster) for (const topic of topics) this.topics.set(topic, m.Index);
     this.cluster = cluster;
     this.notify();
     void follow(
       m.Index + 1,
-      ["Allocation", "Node", "Job", "Evaluation", "Policy", "Operator", "Binding", "Cluster", "Assignment"],
+      topics,
       {
         events: (b) => {
           for (const e of b.Events ?? []) {
@@ -99,6 +113,7 @@ export class Store {
           stream.abort();
           void this.load(signal).catch(() => void this.start());
         },
+        ahead: () => this.restart(signal),
         connected: (ok, reason) => {
           this.connected = ok;
           this.reason = reason;
@@ -150,6 +165,7 @@ export class Store {
 }
 
 export const store = new Store();
+onUnauthenticated((err) => store.deny(err));
 
 /** Renders the component again when the store changes. */
 export function useStore(): Store {

@@ -7,6 +7,8 @@ export interface Listener {
   events(batch: Events): void;
   /** Is called if events were missed that the server no longer stores. */
   lost(): void;
+  /** Is called if the stream starts after the newest index: the server has another state than the events before. */
+  ahead(): void;
   /** Reports whether the stream is connected, and why not. */
   connected(ok: boolean, reason: string): void;
 }
@@ -25,6 +27,7 @@ export async function follow(from: number, topics: string[], listener: Listener,
       for await (const message of messages(response.body)) {
         if (message.id) last = message.id;
         if (message.event === "lost") listener.lost();
+        if (message.event === "ahead") listener.ahead();
         if (message.event === "events") listener.events(JSON.parse(message.data) as Events);
       }
       throw new Error("the server closed the stream");

@@ -467,7 +467,31 @@ await story("sign in", "/ui/nowhere", async () => {
   await page.getByLabel("Secret of the token").fill(process.env.CEDE_SECURE_TOKEN);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Drain" }).waitFor();
+  await page.getByRole("button", { name: "Sign out bootstrap" }).click();
+  // A token that is deleted leads to the form again, although the page was loaded with it.
+  const admin = { Authorization: "Bearer " + process.env.CEDE_SECURE_TOKEN, "Content-Type": "application/json" };
+  const created = await fetch(process.env.CEDE_SECURE_URL + "/v1/acl/token", { method: "PUT", headers: admin, body: JSON.stringify({ Name: "guest", Roles: ["read"] }) });
+  const { AccessorID, SecretID } = await created.json();
+  await page.getByLabel("Secret of the token").fill(SecretID);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Node node-1" }).waitFor();
+  check((await page.getByRole("button", { name: "Drain" }).count()) === 0, "a reader may drain");
+  await fetch(process.env.CEDE_SECURE_URL + "/v1/acl/token/" + AccessorID, { method: "DELETE", headers: admin });
+  await page.getByRole("link", { name: "Servers" }).click();
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await page.getByRole("alert").getByText("the token is unknown or no longer valid").waitFor();
+  await page.getByRole("status").getByText("signed out").waitFor();
 }, {}, { secure: true, picture: false });
+
+// A server that was restarted without its data has an older state than the page.
+await story("restarted server", "/ui/servers", async () => {
+  let maps = 0;
+  await page.route("**/v1/map", (route) => (maps++, route.continue()));
+  await page.route("**/v1/event/stream?*", (route) => (maps > 1 ? route.continue() : route.fulfill({ contentType: "text/event-stream", body: 'event: ahead\ndata: {"Newest":1}\n\n' })));
+  await page.reload();
+  for (const end = Date.now() + 60_000; maps < 2; await page.waitForTimeout(100)) check(Date.now() < end, "the page did not read the map again");
+  await page.getByRole("status").getByText("live").waitFor();
+}, {}, { picture: false });
 
 // Names are shown as text.
 await story("hostile names", "/ui/namespaces", async () => {
