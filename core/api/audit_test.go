@@ -131,3 +131,20 @@ func TestAudit_TrustsForwardedAddressesOfServersOnly(t *testing.T) {
 		}
 	}
 }
+
+// A load writes the module and the version in several entries. Its record names the caller.
+func TestAudit_NamesCallerOfPolicyLoad(t *testing.T) {
+	w := start(t, func(c *Config) { c.Security = true })
+	ctx := t.Context()
+	root, err := w.client.Operator().Bootstrap(ctx)
+	w.check(err)
+	author, err := w.connect(root.SecretID).Operator().TokenCreate(ctx, &client.TokenCreateRequest{Name: "author", Roles: []string{"policy"}})
+	w.check(err)
+	_, err = w.connect(author.SecretID).Policies().Load(ctx, &client.PolicyLoad{Name: "p", Module: moduleBytes("good")})
+	w.check(err)
+	list, _, err := w.connect(root.SecretID).Operator().Audit(ctx, client.AuditFilter{Action: "policy.load"}, nil)
+	w.check(err)
+	if len(list) != 1 || list[0].ActorName != "author" || list[0].Actor != author.AccessorID || list[0].Address != "127.0.0.1" || list[0].RequestID == "" {
+		t.Errorf("%+v", list)
+	}
+}

@@ -291,10 +291,8 @@ func loadPolicy(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	c.endBody()
-	ctx, cancel := context.WithTimeout(c.r.Context(), a.cfg.Limits.Upload)
-	defer cancel()
 	req.Wait = wait
-	v, err := a.cfg.Server.LoadPolicy(ctx, req)
+	v, err := a.cfg.Server.LoadPolicy(c.writeWithin(a.cfg.Limits.Upload), req)
 	if err != nil {
 		return nil, err
 	}

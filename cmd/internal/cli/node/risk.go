@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -41,15 +42,12 @@ can change. Nothing is evicted. A job that needs more evicts more.`,
 	})
 }
 
-// unit is the unit of an amount, by resource.
-var unit = map[string]string{"cpu": " MHz", "memory": " MiB"}
-
 func showRisk(p cmdutil.Page, risk *client.NodeRisk) {
 	if risk.Reason != "" {
 		p.Printf("Nothing would be evicted on %s: %s\n", p.ID(risk.NodeID), risk.Reason)
 		return
 	}
-	p.Printf("A job that requests %s of %s on %s evicts:\n", cmdutil.Thousands(int(risk.Amount))+unit[risk.Resource], risk.Resource, p.ID(risk.NodeID))
+	p.Printf("A job that requests %s of %s on %s evicts:\n", cmdutil.Thousands(int(risk.Amount))+" "+model.Unit(risk.Resource), risk.Resource, p.ID(risk.NodeID))
 	t := cmdutil.NewTable("PRIORITY>", "ALLOC ID", "NAME", "NODE", "ITS PRIORITY>")
 	for _, l := range risk.Levels {
 		from := fmt.Sprintf("from %d", l.From)
