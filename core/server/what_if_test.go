@@ -145,6 +145,49 @@ func TestServer_WhatIfReportsTruncatedLog(t *testing.T) {
 	})
 }
 
+// A decision of a version that was unloaded cannot be made again until it is loaded again.
+func TestServer_WhatIfNamesUnloadedVersion(t *testing.T) {
+	runServers(t, 1, func(c *Config) { c.Policies = lostWorkHost{} }, func(w *harness) {
+		s := w.leader().server
+		var versions []string
+		load := func(builtin string) {
+			v, err := s.LoadPolicy(w.ctx, policy.LoadRequest{Name: "p", Builtin: builtin})
+			if err == nil {
+				versions = append(versions, v.ID)
+				_, err = s.ActivatePolicy(w.ctx, "p", v.ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		load("thrifty")
+		config := coretest.AllPreempt()
+		config.Policy = "p"
+		if _, err := s.SetConfig(w.ctx, config, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.addNodes(1)
+		w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(400, 400, 0))
+		w.waitIdle()
+		w.registerJob(coretest.Job("high").Priority(80).Ask(300, 300, 0))
+		w.waitIdle()
+		d := w.decisionOf("high")
+		load("wasteful")
+		load("large")
+		if _, err := s.UnloadPolicy(w.ctx, "p", versions[0]); err != nil {
+			t.Fatal(err)
+		}
+		want := "version " + model.ShortVersion(versions[0]) + " of policy p, which decided, is no longer loaded"
+		if _, err := s.WhatIf(w.ctx, d, d.Victims[0].AllocID); apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		load("thrifty")
+		if _, err := s.WhatIf(w.ctx, d, d.Victims[0].AllocID); err != nil {
+			t.Errorf("after it was loaded again: %v", err)
+		}
+	})
+}
+
 // A certificate of every server holds the record and the calls, and is verified from the file
 // alone. A server without a key writes none.
 func TestServer_CertifiesDecisions(t *testing.T) {

@@ -152,7 +152,26 @@ func (e *Examiner) caseOf(ctx context.Context, d *eventsink.Decision, log *certi
 	if err != nil {
 		return nil, apierror.New(apierror.CodeConflict, "cannot start the policies of the decision: %v", err).WithCause(err)
 	}
+	if name := unloaded(snap, c.Policies, d.PolicyVersion); name != "" {
+		unpin(c)
+		return nil, apierror.New(apierror.CodeConflict, "cannot make the decision again: version %s of policy %s, which decided, is no longer loaded", model.ShortVersion(d.PolicyVersion), name).
+			WithHint("load it again, with the same module and settings: cede policy load --name %s", name)
+	}
 	return c, nil
+}
+
+// unloaded returns the name of the policy of which a version was active in a state, if the
+// version is not among the policies of now; "" otherwise.
+func unloaded(snap *state.Snapshot, now *policy.Set, version string) string {
+	if slices.ContainsFunc(now.Versions(), func(v *policy.Version) bool { return v.ID == version }) {
+		return ""
+	}
+	for _, s := range snap.PolicyStates() {
+		if s.Active == version {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // unpin returns the policies of a case.
