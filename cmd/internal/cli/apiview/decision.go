@@ -17,7 +17,7 @@ import (
 func ExplainDecision(p cmdutil.Page, env *cmdutil.Env, d *client.Decision) {
 	verb := "was evicted"
 	if d.Observed {
-		verb = "would be evicted"
+		verb = "would have been evicted"
 	}
 	for i := range d.Victims {
 		v := &d.Victims[i]
@@ -28,7 +28,7 @@ func ExplainDecision(p cmdutil.Page, env *cmdutil.Env, d *client.Decision) {
 		p.Printf("%s (priority %d) %s %s, losing %s.\n", name, v.Priority, verb, env.TimeAndAge(d.Time), model.LostWorkText(v.LostWork))
 	}
 	if d.Observed {
-		p.Printf("It would make room for group %s of job %s (priority %d) on %s: %s.\n", d.Group, d.JobID, d.Priority, d.NodeID, d.Reason)
+		p.Printf("It would have made room for group %s of job %s (priority %d) on %s: %s.\n", d.Group, d.JobID, d.Priority, d.NodeID, d.Reason)
 	} else {
 		p.Printf("It made room for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(d.NodeID, d.ClusterID), d.Reason)
 	}

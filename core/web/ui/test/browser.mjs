@@ -178,8 +178,19 @@ await story("job", "/ui/jobs/default/huge", async () => {
     Index: 7, Time: 1, EvalID: "e", Namespace: "default", JobID: "huge", Priority: 10, PolicyVersion: "sha256:" + "4".repeat(64), Observed: true, Reason: "",
     Victims: [{ AllocID: "00000000-0000-4000-8000-000000000001", JobID: "low", Namespace: "default", Group: "g", NodeID: "node-2", Priority: 5, LostWork: 90e9, Reason: "" }],
   }] }));
+  await page.route("**/v1/allocation/*/decisions", (route) => route.fulfill({ json: [{
+    Index: 7, Time: 1, EvalID: "e", Namespace: "default", JobID: "huge", Priority: 10, PolicyVersion: "sha256:" + "4".repeat(64), Observed: true, Reason: "nothing was evicted", NodeID: "node-2",
+    Victims: [{ AllocID: "00000000-0000-4000-8000-000000000001", JobID: "low", Namespace: "default", Group: "g", NodeID: "node-2", Priority: 5, LostWork: 90e9, Reason: "" }],
+    Why: { Text: [], Candidates: [{ AllocID: "a", Name: "low.g[0]", NodeID: "node-2", Priority: 5, Verdict: "would be evicted" }], Ranked: [] },
+  }] }));
   await page.reload();
-  await page.getByRole("region", { name: "Would be evicted: preemption is only observed" }).getByText("1 min 30 s").waitFor();
+  const observed = page.getByRole("region", { name: "Would be evicted: preemption is only observed" });
+  await observed.getByText("1 min 30 s").waitFor();
+  await observed.getByRole("link", { name: /^why/ }).click();
+  await shows("The decision was only observed.", "would be evicted: a victim, if preemption were not only observed.");
+  check((await page.getByRole("button", { name: /certificate|again/ }).count()) === 0, "an observed decision is offered to be certified");
+  await page.goBack();
+  await observed.getByText("1 min 30 s").waitFor();
 });
 await story("clusters", "/ui/clusters", () => shows("No binding is registered.", "No member cluster is registered."));
 await story("namespaces", "/ui/namespaces", () => shows("default", "Share of cpu"));

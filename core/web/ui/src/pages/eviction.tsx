@@ -28,7 +28,7 @@ function Found({ id, decision: d }: { id: string; decision: Decision | undefined
   return (
     <>
       <dl class="figures">
-        <Figure name="Evicted" note={`priority ${victim.Priority}`}><JobLink namespace={victim.Namespace} id={victim.JobID} /></Figure>
+        <Figure name={d.Observed ? "Would be evicted" : "Evicted"} note={`priority ${victim.Priority}`}><JobLink namespace={victim.Namespace} id={victim.JobID} /></Figure>
         <Figure name="For" note={`priority ${d.Priority}`}><JobLink namespace={d.Namespace} id={d.JobID} /></Figure>
         <Figure name="Place"><Place id={d.NodeID || d.ClusterID || ""} /></Figure>
         <Figure name="Time">{time(d.Time)}</Figure>
@@ -43,8 +43,14 @@ function Found({ id, decision: d }: { id: string; decision: Decision | undefined
         <p>{sentence(d.Reason)}</p>
         {d.Why ? d.Why.Text?.map((text) => <p key={text}>{text}</p>) : <p>The server that decided recorded no reasons.</p>}
       </section>
-      <Changes id={id} />
-      {s.may("operate", "policy") && <Certificate id={id} />}
+      {d.Observed ? (
+        <p class="note">The decision was only observed. It cannot be made again with changes, or certified.</p>
+      ) : (
+        <>
+          <Changes id={id} />
+          {s.may("operate", "policy") && <Certificate id={id} />}
+        </>
+      )}
       {d.Why && <Candidates list={d.Why.Candidates ?? []} />}
       {d.Why && <Options list={d.Why.Ranked ?? []} />}
     </>
@@ -136,6 +142,7 @@ function Certificate({ id }: { id: string }): JSX.Element {
 /** What a verdict about a candidate means. */
 const verdicts: Record<string, string> = {
   "evicted": "a victim",
+  "would be evicted": "a victim, if preemption were not only observed",
   "unneeded": "the policy listed it after the victims that sufficed; the first of them was next in line",
   "reprieved": "the policy selected it, but the job fits without it",
   "spared": "the policy excluded it",

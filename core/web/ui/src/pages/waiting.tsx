@@ -3,7 +3,8 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { get, path, type Decision, type DecisionVictim, type Evaluation, type JobForecast, type StartTime } from "../api";
 import { duration } from "../format";
-import { Failure, JobLink, NodeLink, short, shortVersion } from "../parts";
+import { Failure, JobLink, Link, NodeLink, short, shortVersion } from "../parts";
+import { href } from "../router";
 import { useLoaded, useStore } from "../store";
 import { Table } from "../table";
 
@@ -67,6 +68,7 @@ export function WouldBeEvicted({ by: e }: { by: Evaluation }): JSX.Element | nul
       name="observed" caption="Would be evicted: preemption is only observed" empty="" rows={rows} keyOf={(v) => v.AllocID ?? ""}
       columns={[
         { name: "Allocation", value: (v) => v.AllocID ?? "", cell: (v) => <code title={v.AllocID}>{short(v.AllocID ?? "")}</code> },
+        { name: "Why", value: () => "", cell: (v) => v.AllocID && <Link to={href("evictions", v.AllocID)}>why<span class="hidden"> {v.JobID} {short(v.AllocID)} would be evicted</span></Link> },
         { name: "Job", value: (v) => v.JobID ?? "", cell: (v) => <JobLink namespace={v.Namespace ?? ""} id={v.JobID ?? ""} /> },
         { name: "Node", value: (v) => v.NodeID ?? "", cell: (v) => <NodeLink id={v.NodeID ?? ""} name={s.cluster?.node(v.NodeID ?? "")?.name ?? ""} /> },
         { name: "Priority", value: (v) => v.Priority, numeric: true },
