@@ -203,6 +203,7 @@ await story("trials", "/ui/trials", async () => {
   await shows("This time contains 5 pairs of blocks. No verdict is possible with fewer than 8.");
   await page.getByRole("button", { name: "Start the trial" }).press("Enter");
   await shows("The trial has started", "No verdict is possible: the conditions require at least 9 pairs of blocks");
+  await shows("A trial requires a policy with an active version, another loaded version, and no trial in progress.", "The trial has started");
   await page.getByRole("link", { name: "thrifty", exact: true }).click();
   await page.getByRole("heading", { name: "Trial of thrifty" }).waitFor();
   await shows("none yet: 0 of at least 9 pairs of blocks", "The candidate is promoted as soon as", "better('wastedWork.cpu', candidate, active)");
@@ -268,10 +269,11 @@ events: [{at: 0s, submit: old}, {at: 10m, submit: young}, {at: 20m, submit: urge
 until: 2h
 ${extra}`;
 
-async function submitComparison(file, text, policies) {
+async function submitComparison(file, text, policies, baseline) {
   await page.getByLabel("Scenario, recording or description").setInputFiles({ name: file, mimeType: "application/yaml", buffer: Buffer.from(text) });
   for (const box of await page.getByRole("group", { name: /^Policies/ }).getByRole("checkbox").all()) if (await box.isChecked()) await box.uncheck();
   for (const name of policies) await page.getByRole("checkbox", { name }).check();
+  if (baseline) await page.getByLabel("Baseline").selectOption(baseline);
   await page.getByRole("button", { name: "Compare 2 policies" }).press("Enter");
 }
 
@@ -282,6 +284,7 @@ async function completes(file) {
 }
 await story("compare", "/ui/compare", async () => {
   await shows("No comparison was submitted.", "At most 20,000 nodes");
+  check((await page.getByLabel("Baseline").inputValue()).startsWith("thrifty@"), "the active version is not preselected");
 });
 await story("comparison", "/ui/compare", async () => {
   await submitComparison("contest.yaml", scenario("contest"), [/^least-waste built in/, /^thrifty@\w+ loaded/]);
@@ -302,7 +305,9 @@ await story("comparison narrow and dark", "/ui/compare", async () => {
   await narrow();
 }, { viewport: { width: 360, height: 720 }, colorScheme: "dark" });
 await story("comparison refused", "/ui/compare", async () => {
-  await submitComparison("bad.yaml", scenario("bad", "policies: [{name: x, use: /bin/true}]"), [/^default built in/, /^nomad built in/]);
+  const bad = scenario("bad", "policies: [{name: x, use: /bin/true}]");
+  const [request] = await Promise.all([page.waitForRequest("**/v1/comparisons"), submitComparison("bad.yaml", bad, [/^default built in/, /^nomad built in/], "nomad")]);
+  check(request.postDataJSON().Policies.join() === "nomad,default", "the baseline is not the first policy of the request");
   await page.getByRole("alert").getByText('"/bin/true" is not a built-in policy').first().waitFor();
 });
 await story("comparison cancelled", "/ui/compare", async () => {
@@ -331,11 +336,14 @@ await story("escapes in addresses", "/ui/jobs/default/%FF", async () => {
   await page.getByRole("heading", { name: "Job %FF" }).waitFor();
   problems = []; // the browser reports the response 404
 }, {}, { picture: false });
-await story("wide tables in a narrow window", "/ui/queue", async () => {
+await story("wide content in a narrow window", "/ui/queue", async () => {
   await page.getByRole("button", { name: "Forecast the start of huge" }).waitFor();
   await narrow();
   await page.goto(url + "/ui/evictions");
   await page.getByRole("link", { name: /^why/ }).first().waitFor();
+  await narrow();
+  await page.goto(url + "/ui/compare");
+  await page.getByLabel("Workload").waitFor();
   await narrow();
 }, { viewport: { width: 360, height: 720 } }, { picture: false });
 await story("evictions of a job", "/ui/jobs", async () => {

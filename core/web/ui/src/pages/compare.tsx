@@ -73,19 +73,27 @@ async function choices(signal: AbortSignal): Promise<Choice[]> {
   ];
 }
 
+/** The version that is active, or the built-in rules, and another policy. */
+function preselected(policies: Choice[]): string[] {
+  const first = policies.filter((p) => p.origin === "active" || p.name === "default").reverse();
+  return [...new Set([...first, ...policies])].slice(0, 2).map((p) => p.name);
+}
+
 const short12 = (id: string) => id.replace(/^sha256:/, "").slice(0, 12);
 
 function Form({ all, policies }: { all: Comparisons; policies: Choice[] }): JSX.Element {
   const [preset, setPreset] = useState("");
   const [file, setFile] = useState<File>();
   const [description, setDescription] = useState(false);
-  const [chosen, setChosen] = useState<string[]>(policies.slice(0, 2).map((p) => p.name));
+  const [chosen, setChosen] = useState<string[]>(() => preselected(policies));
+  const [preferred, setBaseline] = useState("");
   const [others, setOthers] = useState("");
   const [seeds, setSeeds] = useState(1);
   const [error, setError] = useState<Error>();
   const [running, setRunning] = useState(false);
   const limits = all.Limits;
   const names = [...chosen, ...others.split(/\s+/).filter((n) => n !== "")];
+  const baseline = names.includes(preferred) ? preferred : (names[0] ?? "");
   const submit = async (e: Event) => {
     e.preventDefault();
     setError(undefined);
@@ -93,7 +101,7 @@ function Form({ all, policies }: { all: Comparisons; policies: Choice[] }): JSX.
     try {
       if (preset === "" && !file) throw new Error("choose a file or a preset");
       if (preset === "" && file!.size > limits.Input) throw new Error(`the file has ${number(file!.size)} bytes, and the limit is ${number(limits.Input)}`);
-      const body = { ...(preset ? { Preset: preset } : { Name: file!.name, Text: await file!.text(), Description: description }), Policies: names, Seeds: seeds };
+      const body = { ...(preset ? { Preset: preset } : { Name: file!.name, Text: await file!.text(), Description: description }), Policies: [baseline, ...names.filter((n) => n !== baseline)], Seeds: seeds };
       const submitted = (await (await write("POST", "/v1/comparisons", body)).json()) as Comparison;
       navigate(href("compare", submitted.ID));
     } catch (err) {
@@ -124,7 +132,7 @@ function Form({ all, policies }: { all: Comparisons; policies: Choice[] }): JSX.
           </>
         )}
         <fieldset>
-          <legend>Policies, the first one is the baseline</legend>
+          <legend>Policies</legend>
           {policies.map((p) => (
             <label key={p.name} class="choice">
               <input
@@ -138,6 +146,12 @@ function Form({ all, policies }: { all: Comparisons; policies: Choice[] }): JSX.
         <label class="field">
           With settings, such as least-waste?bands=10, separated by spaces
           <input class="wide" value={others} onInput={(e) => setOthers(e.currentTarget.value)} />
+        </label>
+        <label class="field">
+          Baseline, with which the others are compared
+          <select value={baseline} onChange={(e) => setBaseline(e.currentTarget.value)}>
+            {names.map((n) => <option key={n}>{n}</option>)}
+          </select>
         </label>
         <label class="field">
           Seeds

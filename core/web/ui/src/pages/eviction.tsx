@@ -103,7 +103,7 @@ function Changes({ id }: { id: string }): JSX.Element {
               { name: "Instances that wait in addition", value: (c) => c.Waiting, numeric: true },
             ]}
           />
-          <p>Each change was executed, and smaller ones of its kind have no effect. The decision was made {count(answer.Evaluations, "time", "times")}.</p>
+          <p>Each change was executed, and is the smallest of the values of its kind that were tried. The decision was made {count(answer.Evaluations, "time", "times")}.</p>
         </>
       )}
     </section>

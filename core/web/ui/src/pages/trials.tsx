@@ -15,6 +15,7 @@ export function Trials(): JSX.Element {
   useTitle("Trials");
   const s = useStore();
   const policies = useLoaded((signal) => get<PolicyStub[]>("/v1/policies", {}, signal), topics);
+  const [started, setStarted] = useState<{ name: string; trial: PolicyComparison | undefined }>(); // outlives the form, which then has a policy less
   return (
     <>
       <h1>Trials</h1>
@@ -35,7 +36,14 @@ export function Trials(): JSX.Element {
                 { name: "Ends", value: (p) => p.Trial!.End?.Time ?? p.Trial!.Until, cell: (p) => time(p.Trial!.End?.Time ?? p.Trial!.Until) },
               ]}
             />
-            {s.may("policy") && <Start policies={rows.filter((p) => p.Active && p.Versions > 1 && !p.Until)} done={policies.reload} />}
+            {started && (
+              <p role="status">
+                The trial has started: <Link to={href("trials", started.name)}>trial of {started.name}</Link>.{started.trial?.Warning ? ` ${sentence(started.trial.Warning)}` : ""}
+              </p>
+            )}
+            {s.may("policy") && (
+              <Start policies={rows.filter((p) => p.Active && p.Versions > 1 && !p.Until)} done={(name, trial) => (setStarted({ name, trial }), policies.reload())} />
+            )}
           </>
         )}
       </Show>
@@ -187,8 +195,10 @@ function Sequence({ course }: { course: Omit<PolicyTrialCourse, "Trial"> }): JSX
 const stopIf = "worse(victims, candidate, active) || worse('wastedWork.cpu', candidate, active) || worse('queueDelay.mean', candidate, active)";
 const promoteIf = "better('wastedWork.cpu', candidate, active)";
 
+type Started = (policy: string, trial: PolicyComparison | undefined) => void;
+
 /** Starts a trial of a loaded version. */
-function Start({ policies, done }: { policies: PolicyStub[]; done: () => void }): JSX.Element {
+function Start({ policies, done }: { policies: PolicyStub[]; done: Started }): JSX.Element {
   const [name, setName] = useState("");
   const chosen = policies.find((p) => p.Name === name) ?? policies[0];
   if (!chosen) return <p class="empty">A trial requires a policy with an active version, another loaded version, and no trial in progress.</p>;
@@ -206,11 +216,10 @@ function Start({ policies, done }: { policies: PolicyStub[]; done: () => void })
   );
 }
 
-function StartForm({ name, active, done }: { name: string; active: string; done: () => void }): JSX.Element {
+function StartForm({ name, active, done }: { name: string; active: string; done: Started }): JSX.Element {
   const status = useLoaded((signal) => get<PolicyStatus>(path("policy", name), {}, signal), topics, [name]);
   const [form, set] = useState({ version: "", hours: 72, minutes: 30, stopIf, promoteIf });
   const [error, setError] = useState<Error>();
-  const [started, setStarted] = useState<PolicyComparison>();
   const versions = (status.value?.Loaded ?? []).filter((v) => v.ID !== active);
   const version = versions.find((v) => v.ID === form.version)?.ID ?? versions[0]?.ID ?? "";
   const most = Math.floor((form.hours * 60) / form.minutes / 2);
@@ -220,8 +229,7 @@ function StartForm({ name, active, done }: { name: string; active: string; done:
     try {
       const body = { Version: version, For: form.hours * 3600e9, Block: form.minutes * 60e9, StopIf: form.stopIf, PromoteIf: form.promoteIf };
       const answer = (await (await write("PUT", path("policy", name, "trial"), body)).json()) as PolicyStatus;
-      setStarted(answer.Trial);
-      done();
+      done(name, answer.Trial);
     } catch (err) {
       setError(err as Error);
     }
@@ -254,7 +262,6 @@ function StartForm({ name, active, done }: { name: string; active: string; done:
         {Number.isFinite(most) ? `This time contains ${count(most, "pair", "pairs")} of blocks.${most < 8 ? " No verdict is possible with fewer than 8." : ""}` : ""}
       </p>
       <Failure error={error} />
-      {started && <p role="status">The trial has started: <Link to={href("trials", name)}>trial of {name}</Link>.{started.Warning ? ` ${sentence(started.Warning)}` : ""}</p>}
       <div class="bar">
         <button type="submit" class="primary" disabled={version === ""}>Start the trial</button>
       </div>
