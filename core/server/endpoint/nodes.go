@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication"
@@ -88,6 +89,11 @@ func (e *Nodes) RegisterNode(ctx context.Context, n *model.Node, secret string) 
 // validateNode returns an error that lists all problems of a node.
 func validateNode(n *model.Node, secret string) error {
 	problems := idProblems(n.ID)
+	for _, text := range [][2]string{{"name", n.Name}, {"datacenter", n.Datacenter}, {"class", n.Class}} {
+		if strings.ContainsFunc(text[1], isUnprintable) {
+			problems = append(problems, fmt.Sprintf("%s %q must consist of printable characters", text[0], text[1]))
+		}
+	}
 	if len(secret) < minSecretLength {
 		problems = append(problems, fmt.Sprintf("secret has %d characters, and needs at least %d", len(secret), minSecretLength))
 	}
@@ -97,11 +103,19 @@ func validateNode(n *model.Node, secret string) error {
 }
 
 func idProblems(id string) []string {
-	if id == "" || strings.ContainsAny(id, " \t\n/") {
+	switch {
+	case id == "" || strings.ContainsAny(id, " \t\n/"):
 		return []string{fmt.Sprintf("ID %q must not be empty or contain spaces or slashes", id)}
+	case id == "." || id == "..": // a URL cannot contain them
+		return []string{fmt.Sprintf("ID %q must contain other characters than dots", id)}
+	case strings.ContainsFunc(id, isUnprintable):
+		return []string{fmt.Sprintf("ID %q must consist of printable characters", id)}
 	}
 	return nil
 }
+
+// isUnprintable reports whether a character could control the terminal of an operator.
+func isUnprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 func negativeAmounts(noun string, r model.Resources) (problems []string) {
 	for _, name := range slices.Sorted(maps.Keys(r)) {
