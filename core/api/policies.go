@@ -165,7 +165,7 @@ func trialCourse(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &client.PolicyTrialCourse{Policy: s.Name, Trial: *comparisonOf(s.Trial, s.Summary), Metric: metric, Points: []client.PolicyTrialPoint{}, Blocks: []client.PolicyTrialBlock{}}
+	out := &client.PolicyTrialCourse{Policy: s.Name, Trial: *comparisonOf(s), Metric: metric, Points: []client.PolicyTrialPoint{}, Blocks: []client.PolicyTrialBlock{}}
 	for i, value := range course.Blocks {
 		b := &s.Trial.Blocks[i]
 		out.Blocks = append(out.Blocks, client.PolicyTrialBlock{Start: b.Start, Candidate: b.Candidate, Value: value})
@@ -415,7 +415,7 @@ func policyOf(s *policymgr.Status) *client.PolicyStatus {
 		}
 	}
 	if s.Trial != nil {
-		out.Trial = comparisonOf(s.Trial, s.Summary)
+		out.Trial = comparisonOf(s)
 		out.ModifyIndex = max(out.ModifyIndex, s.Trial.ModifyIndex)
 	}
 	return out
@@ -435,15 +435,22 @@ func trialEndOf(t *model.Trial) *client.PolicyTrial {
 	return &client.PolicyTrial{Version: t.Version, Ended: string(t.Ended), Time: t.Time, Actor: t.Actor, Reason: t.Reason}
 }
 
-func comparisonOf(t *model.PolicyTrial, s *trial.Summary) *client.PolicyComparison {
+// comparisonOf converts the trial with blocks of a policy, which must have one.
+func comparisonOf(status *policymgr.Status) *client.PolicyComparison {
+	t, s := status.Trial, status.Summary
 	out := &client.PolicyComparison{
 		Baseline: t.Baseline, Candidate: t.Candidate, Start: t.Start, Until: t.Until, Block: time.Duration(t.Plan.Block), Washout: time.Duration(t.Plan.Washout),
 		StopIf: t.Plan.StopIf, PromoteIf: t.Plan.PromoteIf, Actor: t.Actor, Blocks: len(t.Blocks), End: trialEndOf(&t.End), Measures: []client.PolicyMeasure{},
 		LeastPairs: trial.LeastPairs(int(t.Plan.Measures)), MostPairs: int((t.Until - t.Start) / (2 * t.Plan.Block)),
 	}
+	var warnings []string
 	if out.MostPairs < out.LeastPairs {
-		out.Warning = fmt.Sprintf("no verdict is possible: the conditions require at least %d pairs of blocks, and For contains %d", out.LeastPairs, out.MostPairs)
+		warnings = append(warnings, fmt.Sprintf("no verdict is possible: the conditions require at least %d pairs of blocks, and For contains %d", out.LeastPairs, out.MostPairs))
 	}
+	if status.Idle != "" {
+		warnings = append(warnings, status.Idle)
+	}
+	out.Warning = strings.Join(warnings, "; ")
 	if t.Running() {
 		out.BlockEnd = t.BlockEnd()
 	}

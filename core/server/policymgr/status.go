@@ -9,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/server/apierror"
+	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/trial"
 )
 
@@ -26,6 +27,9 @@ type Status struct {
 	// Summary holds its measures.
 	Trial   *model.PolicyTrial
 	Summary *trial.Summary
+	// Idle is the reason for which a trial in progress would measure no victims at present;
+	// "" if there is none.
+	Idle string
 	// Awaited holds, by version ID and server ID, the reason for which a server has not
 	// checked a version.
 	Awaited map[string]map[string]string
@@ -107,6 +111,9 @@ func (m *Manager) status(name string) *Status {
 	}
 	if st.Trial = snap.PolicyTrial(name); st.Trial != nil {
 		st.Summary = m.trials.summaries.of(st.Trial)
+		if st.Trial.Running() {
+			st.Idle = idleReason(snap, name)
+		}
 	}
 	st.Decisions, st.Lost = m.history.recentOf(name, maxStatusDecisions)
 	for _, v := range st.Versions {
@@ -143,4 +150,21 @@ func (m *Manager) activeVersion(name string) *ActiveVersion {
 		h.Open = err.Error()
 	}
 	return h
+}
+
+// idleReason returns the reason for which a policy decides nothing in a state, or "".
+func idleReason(snap *state.Snapshot, name string) string {
+	config := snap.Config()
+	if !slices.Contains(config.Preemption[:], true) {
+		return "preemption is off for every type of job, so that no version evicts"
+	}
+	if config.PolicyOf(&model.Job{}) == name {
+		return ""
+	}
+	for j := range snap.Jobs() {
+		if j.Policy == name && !j.Stopped {
+			return ""
+		}
+	}
+	return "no job uses policy " + name + ", so that the trial measures nothing"
 }
