@@ -169,9 +169,9 @@ func TestServer_WhatIfNamesUnloadedVersion(t *testing.T) {
 		w.addNodes(1)
 		w.registerJob(coretest.Job("low").Priority(20).Count(2).Ask(400, 400, 0))
 		w.waitIdle()
-		w.registerJob(coretest.Job("high").Priority(80).Ask(300, 300, 0))
+		w.registerJob(coretest.Job("urgent").Priority(80).Ask(300, 300, 0))
 		w.waitIdle()
-		d := w.decisionOf("high")
+		d := w.decisionOf("urgent")
 		load("wasteful")
 		load("large")
 		if _, err := s.UnloadPolicy(w.ctx, "p", versions[0]); err != nil {
