@@ -50,10 +50,13 @@ func TestWhy_TextNamesNodes(t *testing.T) {
 		{"id-1", "id-3", "id-1 was chosen of 2 options: score 1 against 0 of id-3."},
 		{"id-4", "id-1", "id-4 was chosen of 2 options: score 1 against 0 of rack1."},
 	} {
-		c := &model.Choice{Options: 2, Ranked: []model.RankedOption{{NodeID: tc.first, Score: 1}, {NodeID: tc.second}}}
+		c := &model.Choice{Options: 2, Ceiling: 60, Candidates: []model.Candidate{{AllocID: "a"}}, Ranked: []model.RankedOption{{NodeID: tc.first, Score: 1}, {NodeID: tc.second}}}
 		w := decision.Why(c, snap)
 		if w.Text[0] != tc.want {
 			t.Errorf("%q, want %q", w.Text[0], tc.want)
+		}
+		if want := "Of the 1 candidates that it received, with a priority of 60 or less, the policy selected 1."; w.Text[1] != want {
+			t.Errorf("%q, want %q", w.Text[1], want)
 		}
 		if w.Ranked[0].NodeID != tc.first || c.Ranked[0].NodeID != tc.first {
 			t.Errorf("the name replaced the ID in %+v or %+v", w.Ranked, c.Ranked)
