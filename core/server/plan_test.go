@@ -103,6 +103,12 @@ func TestPlanJob_ReportsConflicts(t *testing.T) {
 				return err
 			})
 		}, "node " + "n00"},
+		"node tainted": {func(w *harness, p *endpoint.Proposal) {
+			w.mustCall(func(s *Server) error {
+				_, err := s.SetTaints(w.ctx, p.Place[0].NodeID, nil, []model.Taint{{Key: "repair", Effect: model.NoSchedule}})
+				return err
+			})
+		}, "no longer suitable: taint repair:NoSchedule"},
 		"token expired": {func(*harness, *endpoint.Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
 	} {
 		t.Run(name, func(t *testing.T) {

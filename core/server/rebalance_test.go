@@ -98,3 +98,94 @@ func TestRunRebalance_ReportsWhatWasCommitted(t *testing.T) {
 		})
 	}
 }
+
+// A plan is up to 15 minutes old when it is run. What has changed since it was made is found,
+// and a step that no longer holds moves nothing.
+func TestRunRebalance_FindsWhatChangedMeanwhile(t *testing.T) {
+	large, small := model.JobKey{Namespace: "default", ID: "large-a"}, model.JobKey{Namespace: "default", ID: "small"}
+	job := func(key model.JobKey) *coretest.JobBuilder {
+		if key == small {
+			return coretest.Job("small").Count(4).Ask(200, 200, 0)
+		}
+		return coretest.Job(key.ID).Ask(900, 900, 0)
+	}
+	purge := func(w *harness, key model.JobKey) {
+		w.mustCall(func(s *Server) error {
+			_, err := s.StopJob(w.ctx, key, endpoint.StopOptions{Purge: true})
+			return err
+		})
+	}
+	type change = func(w *harness, r *endpoint.Rebalancing)
+	for name, tc := range map[string]struct {
+		change change
+		want   string
+	}{
+		"a node does not accept work": {func(w *harness, r *endpoint.Rebalancing) {
+			w.mustCall(func(s *Server) error {
+				_, err := s.SetEligible(w.ctx, r.Steps[0].Move[0].NodeID, false)
+				return err
+			})
+		}, "the node is"},
+		"the node of the moved instance is tainted": {func(w *harness, r *endpoint.Rebalancing) {
+			w.mustCall(func(s *Server) error {
+				_, err := s.SetTaints(w.ctx, r.Steps[0].Move[0].NodeID, nil, []model.Taint{{Key: "repair", Effect: model.NoSchedule}})
+				return err
+			})
+		}, "no longer suitable: taint repair:NoSchedule"},
+		"the node of the placed instance is tainted": {func(w *harness, r *endpoint.Rebalancing) {
+			w.mustCall(func(s *Server) error {
+				_, err := s.SetTaints(w.ctx, r.Steps[0].Place[0].NodeID, nil, []model.Taint{{Key: "repair", Effect: model.NoSchedule}})
+				return err
+			})
+		}, "no longer suitable: taint repair:NoSchedule"},
+		"a budget": {func(w *harness, _ *endpoint.Rebalancing) {
+			w.mustCall(func(s *Server) error {
+				_, err := s.PutBudget(w.ctx, &model.Budget{Namespace: "default", Name: "none", MaxEvictions: &model.Rate{Number: 0, Window: time.Hour}})
+				return err
+			})
+		}, "budget"},
+		"the moved job is purged":                {func(w *harness, _ *endpoint.Rebalancing) { purge(w, small) }, "its job has changed"},
+		"the moved job is another one":           {func(w *harness, _ *endpoint.Rebalancing) { purge(w, small); w.registerJob(job(small)) }, "has changed"},
+		"the moved job is another one and other": {func(w *harness, _ *endpoint.Rebalancing) { purge(w, small); w.registerJob(job(small).Ask(100, 100, 0)) }, "has changed"},
+		"the moved job has changed":              {func(w *harness, _ *endpoint.Rebalancing) { w.registerJob(job(small).Ask(100, 100, 0)) }, "has changed"},
+		"the moved job is larger":                {func(w *harness, _ *endpoint.Rebalancing) { w.registerJob(job(small).Count(5)) }, "has changed"},
+		"the waiting job is purged":              {func(w *harness, _ *endpoint.Rebalancing) { purge(w, large) }, "the job is gone"},
+		"the waiting job is another one":         {func(w *harness, _ *endpoint.Rebalancing) { purge(w, large); w.registerJob(job(large)) }, "has changed"},
+		"the waiting job is another one and other": {func(w *harness, _ *endpoint.Rebalancing) {
+			purge(w, large)
+			w.registerJob(job(large).Ask(100, 100, 0))
+		}, "has changed"},
+		"the waiting job has another group": {func(w *harness, _ *endpoint.Rebalancing) {
+			purge(w, large)
+			w.registerJob(coretest.Job(large.ID).Change(func(j *model.Job) { j.Groups[0].Name = "other" }).Ask(900, 900, 0))
+		}, "has changed"},
+		"the waiting job has changed":    {func(w *harness, _ *endpoint.Rebalancing) { w.registerJob(job(large).Ask(950, 950, 0)) }, "has changed"},
+		"the waiting job wants none":     {func(w *harness, _ *endpoint.Rebalancing) { w.registerJob(job(large).Count(0)) }, "has changed"},
+		"the waiting job has priority 1": {func(w *harness, _ *endpoint.Rebalancing) { w.registerJob(job(large).Priority(1)) }, "has changed"},
+		"the waiting job never preempts": {func(w *harness, _ *endpoint.Rebalancing) {
+			w.registerJob(job(large).Change(func(j *model.Job) { j.NeverPreempts = true }))
+		}, "has changed"},
+		"the token is old": {func(*harness, *endpoint.Rebalancing) { time.Sleep(16 * time.Minute) }, "valid for"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runServers(t, 1, nil, func(w *harness) {
+				r := w.proposeMoves()
+				tc.change(w, r)
+				s := w.leader().server
+				list, _, err := s.RunRebalance(w.ctx, r.Token)
+				got := fmt.Sprint(err)
+				for _, o := range list {
+					got += fmt.Sprintln(strings.Join(o.Rejected, ", "))
+					if (len(o.Rejected) > 0) != (o.Placed+o.Moved == 0) {
+						t.Errorf("half of a step is done: %+v", o)
+					}
+				}
+				if code := apierror.CodeOf(err); err != nil && code != apierror.CodeConflict || !strings.Contains(got, tc.want) {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+				s.pool.Resize(2)
+				w.waitIdle()
+			})
+		})
+	}
+}

@@ -34,6 +34,11 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 		for _, r := range result.Rejected {
 			list = append(list, fmt.Sprintf("node %s: %s", r.NodeID, r.Reason))
 		}
+		for i := range plan.Groups {
+			if why := unsuitableNode(after, &plan.Groups[i]); why != "" {
+				list = append(list, why)
+			}
+		}
 		for _, g := range bp.Plan.Groups {
 			list = append(list, endedVictims(snap, &g)...)
 		}
@@ -68,6 +73,27 @@ func bindGroups(groups []model.CommitGroup, job *model.Job, snap *state.Snapshot
 		out[i] = g
 	}
 	return out
+}
+
+// unsuitableNode returns the first node that may no longer take a placement of a group by its
+// own properties, with the reason, or "". Placements refer to the state. The applier does not
+// check taints, constraints, datacenters and drivers: the plans of workers are new, whereas one
+// in a token is up to planTTL old.
+func unsuitableNode(snap *state.Snapshot, g *model.CommitGroup) string {
+	for _, a := range g.Placements {
+		pos, ok := snap.Position(a.NodeID)
+		if !ok {
+			continue // verification finds that it is gone
+		}
+		checker := feasible.NewNodeChecker(a.Group, snap.ClassCount())
+		checker.ToStay = a.MovedFrom != ""
+		chunk, i := snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+		if !checker.Feasible(chunk, i) {
+			why, _ := checker.Reason(chunk, i)
+			return fmt.Sprintf("node %s is no longer suitable: %s", a.NodeID, why)
+		}
+	}
+	return ""
 }
 
 // endedVictims returns a reason for each victim that no longer runs, which the proposal

@@ -179,7 +179,11 @@ func (e *Rebalance) RunRebalance(ctx context.Context, token string) ([]Rebalance
 			}
 			return list, index, nil
 		}
-		reasons = append(reasons, out.Rejected...)
+		for _, r := range out.Rejected {
+			if !slices.Contains(reasons, r) { // steps that move one job share it
+				reasons = append(reasons, r)
+			}
+		}
 		list = append(list, out)
 	}
 	if index == 0 {
@@ -197,10 +201,23 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 	bound.Groups = bindGroups(plan.Groups, &model.Job{}, snap)
 	out.Job = plan.Job
 	for i := range bound.Groups {
-		if slices.ContainsFunc(bound.Groups[i].Placements, func(a *model.Allocation) bool { return a.Group == nil }) {
-			out.Rejected = append(out.Rejected, fmt.Sprintf("job %s has changed", plan.Job))
-			return out, 0, nil
+		for _, a := range bound.Groups[i].Placements {
+			// A job that was removed and registered again has the same version numbers.
+			if now := snap.Job(a.Job.Key()); now != nil && now.ModifyIndex != a.Job.ModifyIndex {
+				out.Rejected = append(out.Rejected, fmt.Sprintf("job %s has changed", now.Key()))
+				return out, 0, nil
+			}
 		}
+	}
+	bound.Groups = slices.DeleteFunc(bound.Groups, func(g model.CommitGroup) bool {
+		why := unsuitableNode(snap, &g)
+		if why != "" {
+			out.Rejected = append(out.Rejected, why)
+		}
+		return why != ""
+	})
+	if len(bound.Groups) == 0 {
+		return out, 0, nil
 	}
 	result, err := e.plans.Submit(ctx, &bound)
 	if err != nil {
