@@ -231,3 +231,16 @@ func TestDevices_CountDistinguishesClasses(t *testing.T) {
 	w.job(job("f", 0, 5, 0).With(func(g *model.Group) { g.Devices = []model.DeviceRequest{{ID: "gpu", Count: 2}} }).Obj())
 	w.want("f", "f.g[0]@n1")
 }
+
+// A topology key that nodes lack is reported: otherwise a misspelt key looks like a missing
+// target.
+func TestColocation_ReportsNodesWithoutTheKey(t *testing.T) {
+	w := newFixture(t)
+	w.node("n1")
+	w.job(job("k", 50, 1, 1).With(func(g *model.Group) {
+		g.Labels, g.Colocate = map[string]string{"app": "k"}, term("k", "row")
+	}).Obj())
+	if got, want := w.plan("k").Failed["g"].String(), "0 of 1 node: 1 excluded by colocate with app=k by row (it has no attribute row)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type labelTerm struct {
 	total     int
 	// Reasons for nodes that the term forbids. They are formatted once because they
 	// may apply to most nodes.
-	repelReason, colocateReason string
+	repelReason, colocateReason, keyReason string
 }
 
 // newLabelTerm returns a term without counts. A term whose domains are nodes needs no
@@ -30,6 +31,7 @@ type labelTerm struct {
 func (x *Context) newLabelTerm(rule *model.LabelTerm) *labelTerm {
 	t := &labelTerm{rule: rule, onNode: x.newCounter()}
 	t.repelReason, t.colocateReason = "separate from "+t.String(), "colocate with "+t.String()
+	t.keyReason = fmt.Sprintf("%s (it has no attribute %s)", t.colocateReason, rule.TopologyKey)
 	if !IsNodeLocal(rule) {
 		t.byDomain, t.otherJobs = map[string]int{}, map[string]int{}
 	}
@@ -94,6 +96,14 @@ func (t *labelTerm) hasTarget(pos int32, n *model.Node, g *model.Group) bool {
 		return false
 	}
 	return t.inDomain(pos, n) > 0 || t.total == 0 && t.rule.Matches(g.Labels)
+}
+
+// untargetedReason returns why a co-location term does not hold on a node.
+func (t *labelTerm) untargetedReason(n *model.Node) string {
+	if _, ok := n.Domain(t.rule.TopologyKey); !ok {
+		return t.keyReason
+	}
+	return t.colocateReason
 }
 
 func (t *labelTerm) String() string {

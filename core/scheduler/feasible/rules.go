@@ -282,7 +282,7 @@ func (r *Rules) fixedViolation(pos int32, n *model.Node) string {
 	}
 	for _, t := range r.colocate {
 		if !t.hasTarget(pos, n, r.group) {
-			return t.colocateReason
+			return t.untargetedReason(n)
 		}
 	}
 	return r.anti.ownViolation(pos)
