@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cede-scheduler/cede/core/jobspec"
 )
 
 // languages are the languages of fenced blocks. A block without one would neither be
@@ -52,6 +54,37 @@ func TestPages_NameOnlyCommandsThatExist(t *testing.T) {
 	}
 	if checked < 100 {
 		t.Errorf("checked %d command lines: the pattern does not find them", checked)
+	}
+}
+
+// Job files in pages can be submitted as they are. A block of another kind is a part of a
+// group.
+func TestPages_ContainValidJobFiles(t *testing.T) {
+	checked := 0
+	for _, path := range pages(t) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _ := filepath.Rel(root, path)
+		for _, m := range anyFence.FindAllStringSubmatch(string(content), -1) {
+			source := m[2]
+			switch isJob := strings.HasPrefix(source, "job \""); {
+			case isJob && m[1] != "hcl":
+				t.Errorf("%s: a job file has the language %q, want hcl", name, m[1])
+			case m[1] != "hcl":
+				continue
+			case !isJob:
+				source = "job \"j\" {\n group \"g\" {\n task \"t\" { driver = \"exec\" }\n" + source + "}\n}\n"
+			}
+			if _, err := jobspec.Parse("page.hcl", []byte(source)); err != nil {
+				t.Errorf("%s: %v\n%s", name, err, source)
+			}
+			checked++
+		}
+	}
+	if checked < 2 {
+		t.Errorf("checked %d job files: the pattern does not find them", checked)
 	}
 }
 
