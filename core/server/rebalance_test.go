@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,4 +190,35 @@ func TestRunRebalance_FindsWhatChangedMeanwhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of concurrent runs of one token, each step is done once.
+func TestRunRebalance_ConcurrentRunsDoEachStepOnce(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		r := w.proposeMoves()
+		s := w.leader().server
+		var done sync.WaitGroup
+		var placed, moved atomic.Int64
+		for range 4 {
+			done.Go(func() {
+				list, _, err := s.RunRebalance(w.ctx, r.Token)
+				if err != nil && apierror.CodeOf(err) != apierror.CodeConflict {
+					t.Error(err)
+				}
+				for _, o := range list {
+					placed.Add(int64(o.Placed))
+					moved.Add(int64(o.Moved))
+				}
+			})
+		}
+		done.Wait()
+		if placed.Load() != 2 || moved.Load() != 2 {
+			t.Errorf("%d placed and %d moved, want 2 and 2", placed.Load(), moved.Load())
+		}
+		s.pool.Resize(2)
+		w.waitIdle()
+		w.expectLiveCount("small", 4)
+		w.expectLiveCount("large-a", 1)
+		w.expectLiveCount("large-b", 1)
+	})
 }

@@ -34,8 +34,9 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 		for _, r := range result.Rejected {
 			list = append(list, fmt.Sprintf("node %s: %s", r.NodeID, r.Reason))
 		}
+		nodes := newNodeRecheck(after)
 		for i := range plan.Groups {
-			if why := unsuitableNode(after, &plan.Groups[i]); why != "" {
+			if why := nodes.reason(&plan.Groups[i]); why != "" {
 				list = append(list, why)
 			}
 		}
@@ -75,19 +76,41 @@ func bindGroups(groups []model.CommitGroup, job *model.Job, snap *state.Snapshot
 	return out
 }
 
-// unsuitableNode returns the first node that may no longer take a placement of a group by its
-// own properties, with the reason, or "". Placements refer to the state. The applier does not
-// check taints, constraints, datacenters and drivers: the plans of workers are new, whereas one
-// in a token is up to planTTL old.
-func unsuitableNode(snap *state.Snapshot, g *model.CommitGroup) string {
+// A nodeRecheck checks whether the nodes of a plan still suit its placements by their own
+// properties. The applier does not check taints, constraints, datacenters and drivers: the
+// plans of workers are new, whereas one in a token is up to planTTL old.
+type nodeRecheck struct {
+	snap *state.Snapshot
+	// checkers remember their answers for the classes of nodes, so that a plan for a large
+	// cluster checks each class once.
+	checkers map[recheckedGroup]*feasible.NodeChecker
+}
+
+type recheckedGroup struct {
+	group *model.Group
+	moved bool // a moved instance may not go where it cannot stay
+}
+
+func newNodeRecheck(snap *state.Snapshot) *nodeRecheck {
+	return &nodeRecheck{snap, map[recheckedGroup]*feasible.NodeChecker{}}
+}
+
+// reason returns the first node that may no longer take a placement of a commit group, with the
+// cause, or "". Placements refer to the state.
+func (r *nodeRecheck) reason(g *model.CommitGroup) string {
 	for _, a := range g.Placements {
-		pos, ok := snap.Position(a.NodeID)
+		pos, ok := r.snap.Position(a.NodeID)
 		if !ok {
 			continue // verification finds that it is gone
 		}
-		checker := feasible.NewNodeChecker(a.Group, snap.ClassCount())
-		checker.ToStay = a.MovedFrom != ""
-		chunk, i := snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
+		key := recheckedGroup{a.Group, a.MovedFrom != ""}
+		checker := r.checkers[key]
+		if checker == nil {
+			checker = feasible.NewNodeChecker(a.Group, r.snap.ClassCount())
+			checker.ToStay = key.moved
+			r.checkers[key] = checker
+		}
+		chunk, i := r.snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 		if !checker.Feasible(chunk, i) {
 			why, _ := checker.Reason(chunk, i)
 			return fmt.Sprintf("node %s is no longer suitable: %s", a.NodeID, why)

@@ -209,8 +209,9 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 			}
 		}
 	}
+	nodes := newNodeRecheck(snap)
 	bound.Groups = slices.DeleteFunc(bound.Groups, func(g model.CommitGroup) bool {
-		why := unsuitableNode(snap, &g)
+		why := nodes.reason(&g)
 		if why != "" {
 			out.Rejected = append(out.Rejected, why)
 		}
