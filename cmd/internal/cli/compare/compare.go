@@ -109,6 +109,8 @@ the cluster of each scenario, and the report shows what each policy would evict.
 			resolve = c.resolveWhatIf
 		case cmd.Flags().Changed("what-if"):
 			return cmdutil.Usagef("use a manifest or a job file, or remove --what-if", "--what-if must not be empty")
+		case cmd.Flags().Changed("bound-steps") && !c.bound:
+			return cmdutil.Usagef("add --bound", "--bound-steps requires --bound")
 		}
 		if err := resolve(*failIf); err != nil {
 			return err
