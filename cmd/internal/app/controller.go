@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/netutil"
 
 	"github.com/cede-scheduler/cede/cmd/internal/config"
@@ -151,14 +150,7 @@ func (c *controller) start(ctx context.Context, o ControllerOptions) (err error)
 	if c.cluster, err = o.Connect(&c.config.Kubernetes, c.extender, c.log); err != nil {
 		return fmt.Errorf("cannot connect to the Kubernetes cluster: %w", err)
 	}
-	c.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "cede_kube_api_reachable", Help: "1 if the API server of Kubernetes answered the last request, else 0: then the cache holds the objects that were read before.",
-	}, func() float64 {
-		if c.cluster.Reachable() {
-			return 1
-		}
-		return 0
-	}))
+	c.metrics.observeCluster(c.cluster.Reachable)
 	if c.config.Kubernetes.Lease != "" {
 		if c.elector, err = o.Elect(&c.config.Kubernetes, c.log); err != nil {
 			return fmt.Errorf("cannot connect to the Kubernetes cluster: %w", err)

@@ -56,6 +56,18 @@ func (m *metrics) recordReload(err error) {
 	m.reloadTime.Set(float64(time.Now().UnixMilli()) / 1000)
 }
 
+// observeCluster exports whether the API server of a Kubernetes cluster is reachable.
+func (m *metrics) observeCluster(reachable func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "cede_kube_api_reachable", Help: "1 if the API server of Kubernetes answered the last request, else 0: then the cache holds the objects that were read before.",
+	}, func() float64 {
+		if reachable() {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // handler serves the metrics and, if profiles is set, the profiles of the runtime.
 func (m *metrics) handler(g *metricsGuard, profiles bool) http.Handler {
 	mux := http.NewServeMux()

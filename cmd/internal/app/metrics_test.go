@@ -108,7 +108,7 @@ func (s *started) registered() map[string]measured {
 	return all
 }
 
-// A server and a node that have run a job register exactly the documented metrics,
+// A server and a node that have run a job, and a controller, register exactly the documented metrics,
 // with every documented label value.
 func TestMetrics_MatchDocumentation(t *testing.T) {
 	t.Parallel()
@@ -118,6 +118,7 @@ func TestMetrics_MatchDocumentation(t *testing.T) {
 	s.await("low", "running")
 	s.register(job("high", 80, 1, 900, "sim", nil))
 	s.await("high", "running") // runs the policy at least once
+	s.metrics.observeCluster(func() bool { return true }) // as a controller does
 	have, docs := s.registered(), documented(t)
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		is, documentedAs := have[name], docs[name]

@@ -240,11 +240,13 @@ func (s *schedulerSet) apply(cmd *cobra.Command, conf *client.SchedulerConfigura
 			}
 			conf.PriorityDelta = delta
 		case "moves":
-			moves, err := cmdutil.ParseMoves(s.moves)
-			if err != nil {
-				return err
+			if conf.Moves = nil; s.moves != "off" {
+				moves, err := cmdutil.ParseMoves(s.moves, ", or off")
+				if err != nil {
+					return err
+				}
+				conf.Moves = moves
 			}
-			conf.Moves = moves
 		case "coalescing":
 			conf.Coalescing = &s.coalescing
 		case "shedding":

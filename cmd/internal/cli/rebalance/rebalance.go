@@ -64,11 +64,8 @@ func (f *flags) propose(ctx context.Context, c *cmdutil.Connection) (cmdutil.Doc
 	var moves *client.Moves
 	if f.moves != "" {
 		var err error
-		if moves, err = cmdutil.ParseMoves(f.moves); err != nil {
+		if moves, err = cmdutil.ParseMoves(f.moves, ""); err != nil {
 			return cmdutil.Document{}, err
-		}
-		if moves == nil {
-			return cmdutil.Document{}, cmdutil.Usagef("use a number and a duration, such as 1/1h", "invalid --moves %q", f.moves)
 		}
 	}
 	plan, err := c.Client.Scheduler().PlanRebalance(ctx, moves)
