@@ -117,7 +117,7 @@ func TestMetrics_MatchDocumentation(t *testing.T) {
 	s.register(job("low", 20, 1, 900, "sim", nil))
 	s.await("low", "running")
 	s.register(job("high", 80, 1, 900, "sim", nil))
-	s.await("high", "running") // runs the policy at least once
+	s.await("high", "running")                            // runs the policy at least once
 	s.metrics.observeCluster(func() bool { return true }) // as a controller does
 	have, docs := s.registered(), documented(t)
 	for _, name := range slices.Sorted(maps.Keys(have)) {
