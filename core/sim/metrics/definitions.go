@@ -35,7 +35,7 @@ var Definitions = slices.Concat(outcomeDefinitions, optimalityDefinitions, contr
 var outcomeDefinitions = []Definition{
 	{
 		"placed", "", Higher, true, false,
-		"Placements made, including replacements: the length of the result's list.",
+		"Placements made, including replacements and moved instances: the length of the result's list.",
 	},
 	{
 		"unplaced", "", Lower, false, false,
