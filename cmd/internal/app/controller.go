@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -327,13 +329,18 @@ func (c *controller) authenticated(next http.Handler) http.Handler {
 		}
 		have := sha256.Sum256([]byte(secret))
 		byToken := ok && c.config.Kubernetes.Token != "" && subtle.ConstantTimeCompare(have[:], want[:]) == 1
-		byCertificate := c.config.TLS.VerifyClient && r.TLS != nil && len(r.TLS.VerifiedChains) > 0
+		byCertificate := c.config.TLS.VerifyClient && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && hasName(r.TLS.PeerCertificates[0], c.config.Kubernetes.ClientNames)
 		if open || byToken || byCertificate {
 			next.ServeHTTP(w, r)
 			return
 		}
 		c.extender.Refuse(w, r, extender.ErrUnauthenticated)
 	})
+}
+
+// hasName reports whether a certificate has one of the names. No names accept any.
+func hasName(c *x509.Certificate, names []string) bool {
+	return len(names) == 0 || slices.Contains(names, c.Subject.CommonName) || slices.ContainsFunc(c.DNSNames, func(name string) bool { return slices.Contains(names, name) })
 }
 
 // reload reads certificates and policy again. If that fails, the previous ones stay.

@@ -30,6 +30,9 @@ func checkKubernetes(c *Config, bad report) {
 	if k.Token != "" && len(k.Token) < minToken {
 		bad("kubernetes.token", "%d bytes can be guessed: at least %d are required (`openssl rand -hex 32` creates a token)", len(k.Token), minToken)
 	}
+	if len(k.ClientNames) > 0 && !c.TLS.VerifyClient {
+		bad("kubernetes.client_names", "requires tls.verify_client: without it, client certificates are not read")
+	}
 	if !onLoopback(c.Listen.HTTP) && k.Token == "" && !c.TLS.VerifyClient {
 		bad("kubernetes.token", "any host that reaches %s could choose evictions: set kubernetes.token or tls.verify_client, or listen on a loopback address", c.Listen.HTTP)
 	}

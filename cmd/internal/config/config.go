@@ -71,8 +71,12 @@ type Kubernetes struct {
 	// Token is required from kube-scheduler, as the password of its URL or as
 	// Authorization: Bearer. With tls.verify_client a client certificate is accepted
 	// instead. One of them is required if other hosts reach listen.http.
-	Token    Secret        `koanf:"token" secret:"true"`
-	Deadline time.Duration `koanf:"deadline"` // of one request, after which the proposal of kube-scheduler stands; default: 3s
+	Token Secret `koanf:"token" secret:"true"`
+	// ClientNames lists the common names and DNS names of client certificates that are
+	// accepted, for an authority that also issues certificates to others. Default: all
+	// that tls.ca has signed.
+	ClientNames []string      `koanf:"client_names"`
+	Deadline    time.Duration `koanf:"deadline"` // of one request, after which the proposal of kube-scheduler stands; default: 3s
 	// Lease names the Lease, as NAMESPACE/NAME, by which one of several replicas is
 	// elected. The others are not ready, and answer kube-scheduler with its own
 	// proposals. Default: none; this process is the only replica.

@@ -381,31 +381,45 @@ func TestKubernetes_ReloadsPolicySettings(t *testing.T) {
 	}
 }
 
-// With tls.verify_client a client certificate replaces the token; probes need neither.
+// With tls.verify_client a client certificate replaces the token, if it has one of the names that
+// are required; probes need neither.
 func TestKubernetes_AcceptsClientCertificate(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	pair := certificate(t, dir)
-	api := apiservertest.New()
-	low, high, pending := pod("low", "n1", 1), pod("high", "n2", 500), pod("pending", "", 1000)
-	api.Put(node("n1"), node("n2"), low, high)
-	roots := x509.NewCertPool()
-	roots.AddCert(pair.Leaf)
-	anonymous := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
-	trusted := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}}}
-	defer trusted.CloseIdleConnections()
-	w := start(t, api, anonymous, map[string]string{
-		"tls.cert": filepath.Join(dir, "cert.pem"), "tls.key": filepath.Join(dir, "key.pem"), "tls.ca": filepath.Join(dir, "cert.pem"), "tls.verify_client": "true",
-	})
-	w.ready()
-	if _, text := w.send(http.MethodPost, "/kube/v1/preempt", "", proposal(pending, low, high)); !strings.Contains(text, names("uid-high")) {
-		t.Errorf("without a certificate: %s, want the proposal", text)
+	for name, accepted := range map[string]bool{"": true, "other,cede": true, "localhost": true, "kube-scheduler": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			pair := certificate(t, dir)
+			api := apiservertest.New()
+			low, high, pending := pod("low", "n1", 1), pod("high", "n2", 500), pod("pending", "", 1000)
+			api.Put(node("n1"), node("n2"), low, high)
+			roots := x509.NewCertPool()
+			roots.AddCert(pair.Leaf)
+			anonymous := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+			trusted := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}}}
+			defer trusted.CloseIdleConnections()
+			flags := map[string]string{
+				"tls.cert": filepath.Join(dir, "cert.pem"), "tls.key": filepath.Join(dir, "key.pem"), "tls.ca": filepath.Join(dir, "cert.pem"), "tls.verify_client": "true",
+			}
+			if name != "" {
+				flags["kubernetes.client_names"] = name
+			}
+			w := start(t, api, anonymous, flags)
+			w.ready()
+			if _, text := w.send(http.MethodPost, "/kube/v1/preempt", "", proposal(pending, low, high)); !strings.Contains(text, names("uid-high")) {
+				t.Errorf("without a certificate: %s, want the proposal", text)
+			}
+			w.client = trusted
+			want := "uid-high" // the proposal
+			if accepted {
+				want = "uid-low"
+			}
+			if _, text := w.send(http.MethodPost, "/kube/v1/preempt", "", proposal(pending, low, high)); !strings.Contains(text, names(want)) {
+				t.Errorf("with a certificate: %s, want %s\n%s", text, want, w.log)
+			}
+			w.client = anonymous
+		})
 	}
-	w.client = trusted
-	if _, text := w.send(http.MethodPost, "/kube/v1/preempt", "", proposal(pending, low, high)); strings.Contains(text, names("uid-high")) || !strings.Contains(text, names("uid-low")) {
-		t.Errorf("with a certificate: %s, want low\n%s", text, w.log)
-	}
-	w.client = anonymous
 }
 
 // certificate writes a self-signed certificate for 127.0.0.1 and its key.
@@ -445,8 +459,8 @@ func certificate(t *testing.T, dir string) tls.Certificate {
 // If other hosts reach the listener, credentials are required.
 func TestKubernetes_RequiresCredentialsOffLoopback(t *testing.T) {
 	t.Parallel()
-	_, err := config.Load(config.Sources{Kubernetes: true, Flags: map[string]string{"listen.http": "0.0.0.0:4646"}})
-	if err == nil || !strings.Contains(err.Error(), "kubernetes.token: any host that reaches 0.0.0.0:4646 could choose evictions") {
+	_, err := config.Load(config.Sources{Kubernetes: true, Flags: map[string]string{"listen.http": "0.0.0.0:4646", "kubernetes.client_names": "kube-scheduler"}})
+	if err == nil || !strings.Contains(err.Error(), "kubernetes.token: any host that reaches 0.0.0.0:4646 could choose evictions") || !strings.Contains(err.Error(), "kubernetes.client_names: requires tls.verify_client") {
 		t.Errorf("error %v", err)
 	}
 }
