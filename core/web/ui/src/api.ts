@@ -91,6 +91,7 @@ export async function send(path: string, o: RequestOptions = {}): Promise<Respon
   });
   if (!response.ok) {
     const failure = (await response.json().catch(() => ({}))) as { Code?: string; Message?: string; Hint?: string };
+    o.signal?.throwIfAborted(); // while the message was read: it is missing
     const err = new APIError(response.status, failure.Code ?? "", failure.Message ?? response.statusText, failure.Hint ?? "");
     if (err.needsToken && secret === token()) unauthenticated(err);
     throw err;
