@@ -179,7 +179,7 @@ func streamEvents(a *API, c *call) (any, error) {
 	return responded, nil
 }
 
-// writeEvents writes events until the client disconnects, its token is no longer valid, or
+// writeEvents writes events until the client disconnects, its token expires or is deleted, or
 // the server stops. The token is verified before each message, so that an idle stream ends
 // with its next keep-alive.
 func (a *API) writeEvents(ctx context.Context, sub *events.Subscription, r *streamReader) {

@@ -99,7 +99,8 @@ type bounder struct {
 }
 
 // startScorers makes workers able to call the chooser. It returns an error if an instance
-// cannot be acquired; the workers release those that were, also by a search that starts afresh.
+// cannot be acquired; the workers release those that were. Instances from before a restart of
+// the search are returned first.
 func startScorers(s *search, workers []*worker) (err error) {
 	if s.traits.chooser == s.traits.victims {
 		return nil

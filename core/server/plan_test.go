@@ -108,7 +108,7 @@ func TestPlanJob_ReportsConflicts(t *testing.T) {
 				_, err := s.SetTaints(w.ctx, p.Place[0].NodeID, nil, []model.Taint{{Key: "repair", Effect: model.NoSchedule}})
 				return err
 			})
-		}, "no longer suitable: taint repair:NoSchedule"},
+		}, "has become infeasible: taint repair:NoSchedule"},
 		"token expired": {func(*harness, *endpoint.Proposal) { time.Sleep(16 * time.Minute) }, "valid for 15m"},
 	} {
 		t.Run(name, func(t *testing.T) {

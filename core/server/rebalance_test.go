@@ -133,13 +133,13 @@ func TestRunRebalance_FindsWhatChangedMeanwhile(t *testing.T) {
 				_, err := s.SetTaints(w.ctx, r.Steps[0].Move[0].NodeID, nil, []model.Taint{{Key: "repair", Effect: model.NoSchedule}})
 				return err
 			})
-		}, "no longer suitable: taint repair:NoSchedule"},
+		}, "has become infeasible: taint repair:NoSchedule"},
 		"the node of the placed instance is tainted": {func(w *harness, r *endpoint.Rebalancing) {
 			w.mustCall(func(s *Server) error {
 				_, err := s.SetTaints(w.ctx, r.Steps[0].Place[0].NodeID, nil, []model.Taint{{Key: "repair", Effect: model.NoSchedule}})
 				return err
 			})
-		}, "no longer suitable: taint repair:NoSchedule"},
+		}, "has become infeasible: taint repair:NoSchedule"},
 		"a budget": {func(w *harness, _ *endpoint.Rebalancing) {
 			w.mustCall(func(s *Server) error {
 				_, err := s.PutBudget(w.ctx, &model.Budget{Namespace: "default", Name: "none", MaxEvictions: &model.Rate{Number: 0, Window: time.Hour}})

@@ -178,7 +178,7 @@ func TestServer_WhatIfNamesUnloadedVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.waitIdle() // until the server has closed the version
-		want := "version " + model.ShortVersion(versions[0]) + " of policy p, which decided, is no longer loaded"
+		want := "version " + model.ShortVersion(versions[0]) + " of policy p, which made it, was unloaded"
 		if _, err := s.WhatIf(w.ctx, d, d.Victims[0].AllocID); apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}

@@ -17,21 +17,32 @@ var languages = []string{"console", "sh", "text", "yaml", "hcl", "json", "go", "
 
 var anyFence = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```")
 
-// TestPages_NameOnlyCommandsThatExist checks the command lines of the blocks that are
-// not executed: the command, and each of its flags, must be in the help.
-func TestPages_NameOnlyCommandsThatExist(t *testing.T) {
-	h := loadHelp(t)
-	checked := 0
+// eachPage calls visit with the name and the text of every page.
+func eachPage(t *testing.T, visit func(name, content string)) {
+	t.Helper()
 	for _, path := range pages(t) {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, _ := filepath.Rel(root, path)
-		if strings.HasPrefix(filepath.ToSlash(name), "docs/reference/") {
-			continue // generated from the help itself
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, m := range anyFence.FindAllStringSubmatch(string(content), -1) {
+		visit(filepath.ToSlash(name), string(content))
+	}
+}
+
+// TestPages_NameOnlyCommandsThatExist checks the command lines of the blocks that are
+// not executed: the command, and each of its flags, must be in the help.
+func TestPages_NameOnlyCommandsThatExist(t *testing.T) {
+	h := loadHelp(t)
+	checked := 0
+	eachPage(t, func(name, content string) {
+		if strings.HasPrefix(name, "docs/reference/") {
+			return // generated from the help itself
+		}
+		for _, m := range anyFence.FindAllStringSubmatch(content, -1) {
 			if !slices.Contains(languages, m[1]) {
 				t.Errorf("%s: a fenced block has the language %q; use one of %s", name, m[1], strings.Join(languages, ", "))
 			}
@@ -45,13 +56,13 @@ func TestPages_NameOnlyCommandsThatExist(t *testing.T) {
 				checked++
 			}
 		}
-		for _, m := range inlineCommand.FindAllStringSubmatch(anyFence.ReplaceAllString(string(content), ""), -1) {
+		for _, m := range inlineCommand.FindAllStringSubmatch(anyFence.ReplaceAllString(content, ""), -1) {
 			if problem := h.check(m[1]); problem != "" {
 				t.Errorf("%s: %q: %s", name, m[1], problem)
 			}
 			checked++
 		}
-	}
+	})
 	if checked < 100 {
 		t.Errorf("checked %d command lines: the pattern does not find them", checked)
 	}
@@ -61,13 +72,8 @@ func TestPages_NameOnlyCommandsThatExist(t *testing.T) {
 // group.
 func TestPages_ContainValidJobFiles(t *testing.T) {
 	checked := 0
-	for _, path := range pages(t) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name, _ := filepath.Rel(root, path)
-		for _, m := range anyFence.FindAllStringSubmatch(string(content), -1) {
+	eachPage(t, func(name, content string) {
+		for _, m := range anyFence.FindAllStringSubmatch(content, -1) {
 			source := m[2]
 			switch isJob := strings.HasPrefix(source, "job \""); {
 			case isJob && m[1] != "hcl":
@@ -82,7 +88,7 @@ func TestPages_ContainValidJobFiles(t *testing.T) {
 			}
 			checked++
 		}
-	}
+	})
 	if checked < 2 {
 		t.Errorf("checked %d job files: the pattern does not find them", checked)
 	}

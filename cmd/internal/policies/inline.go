@@ -27,8 +27,8 @@ func InlineName(p string) string {
 	return ""
 }
 
-// MissingHint returns the remedy if there is no file with the name of a policy p, which may be
-// rules without their prefix.
+// MissingHint returns the remedy for a policy p that was taken for a missing file although it
+// consists of rules without their prefix. It returns "" for other names.
 func MissingHint(p string) string {
 	for _, rule := range []string{"eligible", "order", "option"} {
 		if strings.HasPrefix(p, rule+":") {

@@ -76,8 +76,7 @@ func bindGroups(groups []model.CommitGroup, job *model.Job, snap *state.Snapshot
 	return out
 }
 
-// A nodeRecheck checks whether the nodes of a plan still suit its placements by their own
-// properties. The applier does not check taints, constraints, datacenters and drivers: the
+// A nodeRecheck checks whether the nodes of a plan are still feasible for its placements. The applier does not check taints, constraints, datacenters and drivers: the
 // plans of workers are new, whereas one in a token is up to planTTL old.
 type nodeRecheck struct {
 	snap *state.Snapshot
@@ -95,8 +94,8 @@ func newNodeRecheck(snap *state.Snapshot) *nodeRecheck {
 	return &nodeRecheck{snap, map[recheckedGroup]*feasible.NodeChecker{}}
 }
 
-// reason returns the first node that may no longer take a placement of a commit group, with the
-// cause, or "". Placements refer to the state.
+// reason names the first node that has become infeasible for a placement of a commit group, with
+// the cause. It returns "" if all nodes are feasible. Placements refer to the state.
 func (r *nodeRecheck) reason(g *model.CommitGroup) string {
 	for _, a := range g.Placements {
 		pos, ok := r.snap.Position(a.NodeID)
@@ -113,7 +112,7 @@ func (r *nodeRecheck) reason(g *model.CommitGroup) string {
 		chunk, i := r.snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
 		if !checker.Feasible(chunk, i) {
 			why, _ := checker.Reason(chunk, i)
-			return fmt.Sprintf("node %s is no longer suitable: %s", a.NodeID, why)
+			return fmt.Sprintf("node %s has become infeasible: %s", a.NodeID, why)
 		}
 	}
 	return ""

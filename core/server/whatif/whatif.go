@@ -154,7 +154,7 @@ func (e *Examiner) caseOf(ctx context.Context, d *eventsink.Decision, log *certi
 	}
 	if name := unloaded(snap, c.Policies, d.PolicyVersion); name != "" {
 		unpin(c)
-		return nil, apierror.New(apierror.CodeConflict, "cannot make the decision again: version %s of policy %s, which decided, is no longer loaded", model.ShortVersion(d.PolicyVersion), name).
+		return nil, apierror.New(apierror.CodeConflict, "cannot make the decision again: version %s of policy %s, which made it, was unloaded", model.ShortVersion(d.PolicyVersion), name).
 			WithHint("load it again, with the same module and settings: cede policy load --name %s", name)
 	}
 	return c, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 )
 
-// A full disk is no problem of the scenario or of the command line.
+// A full disk is reported as such, and not as an error of the scenario or of the command line.
 func TestRunError_KeepsFailedWrites(t *testing.T) {
 	t.Parallel()
 	full := cmdutil.WriteError("tuned.runs", errors.New("no space left on device"))
