@@ -67,7 +67,7 @@ func choiceOfVictims(w *events.Why) string {
 	if len(w.Candidates)+w.Omitted == 1 {
 		noun = "candidate"
 	}
-	text := fmt.Sprintf("Of the %d %s that it received, with a priority of %d or less, the policy selected %d",
+	text := fmt.Sprintf("Of the %d %s that the policy received, with a priority of %d or less, it selected %d",
 		len(w.Candidates)+w.Omitted, noun, w.Ceiling, counts[verdictNames[model.Evicted]]+counts[verdictNames[model.Reprieved]])
 	if w.Selector.Part != "" {
 		text += " by its part " + w.Selector.Part

@@ -43,9 +43,9 @@ func (c *serverClock) now() time.Time {
 	return c.latest
 }
 
-// A connection knows whether the API server answers. It logs once that the API server cannot be reached, and once that it can be
-// reached again. client-go retries refused connections silently, while the objects that were
-// read age. It is safe for concurrent use.
+// A connection records whether the API server answers, and logs each change once. client-go
+// retries refused connections silently, while the objects that were read age. It is safe for
+// concurrent use.
 type connection struct {
 	log *slog.Logger
 

@@ -204,9 +204,9 @@ type onlyFile struct{ io.ReadCloser }
 // Stat returns an error, because a stream has no size.
 func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
 
-// notImported returns the error for a trace that cannot be converted, with the format that
-// its files have if that is another one. It names the
-// file by its full path; the importer uses paths relative to its directory.
+// notImported returns the error for a trace that cannot be converted. It names the file by its
+// full path, whereas the importer uses paths relative to its directory, and the format of the
+// files if that is another one.
 func notImported(format, src string, from importer.Source, err error) error {
 	message := fmt.Sprintf("%s: %v", src, err)
 	folder := src
