@@ -55,8 +55,9 @@ func TestBounds_ReturnInstancesOfChooser(t *testing.T) {
 	if err := f.Start(snap, r); err != nil {
 		t.Fatal(err)
 	}
+	f.rounds.slots = f.plan.distinct
 	for range 2 {
-		if f.rounds.boundAll(f); f.err != nil {
+		if f.rounds.boundAll(f, nil); f.err != nil {
 			t.Fatal(f.err)
 		}
 	}
@@ -164,23 +165,38 @@ func compareBounds(t *testing.T, snap *state.Snapshot, r Request, seed uint64) (
 	if how := bounded.search.traits.bounding(); how != boundByTier {
 		t.Fatalf("bounding is %d", how)
 	}
-	bounded.rounds.boundAll(bounded)
-	if err := evaluated.scoreOptions(); err != nil || bounded.err != nil {
-		t.Fatal(err, bounded.err)
+	if err := evaluated.scoreOptions(); err != nil {
+		t.Fatal(err)
 	}
+	// The options of bounded are those of the first nodes, of which one is known.
+	bounded.rounds.slots = bounded.plan.distinct
+	limit := bounded.findLimit()
+	for _, limit := range []*prune.Limit{nil, limit} {
+		if bounded.rounds.boundAll(bounded, limit); bounded.err != nil {
+			t.Fatal(bounded.err)
+		}
+		n, same := belowOptions(t, bounded.rounds.bounds, &evaluated.table, seed)
+		options, equal = options+n, equal+same
+	}
+	return options, equal
+}
+
+// belowOptions checks that no option is below the bound of its node.
+func belowOptions(t *testing.T, list []prune.Bound, table *optionTable, seed uint64) (options, equal int) {
+	t.Helper()
 	bounds := map[int32]prune.Key{}
-	for _, b := range bounded.rounds.bounds {
+	for _, b := range list {
 		if b.Slot >= 0 {
 			bounds[b.Slot] = b.Key
 		}
 	}
-	for i, slot := range evaluated.table.at {
+	for i, slot := range table.at {
 		bound, ok := bounds[slot]
 		if !ok {
 			continue
 		}
 		options++
-		key := evaluated.table.key(i)
+		key := table.key(i)
 		if key == bound {
 			equal++
 		}

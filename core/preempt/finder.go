@@ -109,24 +109,22 @@ func (f *Finder) searchAll() {
 // findings of workers. Workers process blocks in turn.
 func (f *Finder) evaluate(slots []int32) {
 	f.plan.evaluating = slots
-	f.eachWorker(work{slots: slots}, (*worker).evaluateBlocks)
+	eachWorker(f.active(), work{slots: slots}, (*worker).evaluateBlocks)
 	f.collect()
 }
 
 // work is a list of nodes that workers divide among themselves.
 type work struct {
 	slots  []int32
-	bounds []prune.Bound        // by position in slots; results of boundBlocks
-	least  []prune.LeastVictims // likewise, in place of keys; nil: none are requested
-	score  bool                 // workers call the chooser about least, which yields the keys
+	bounds []prune.Bound // by position in slots; results of boundBlocks and boundBlocksByTier
+	limit  *prune.Limit  // for boundBlocksByTier; nil: there is none
 }
 
 // eachWorker makes every worker run its share of some work, every step-th block
 // beginning with first, and waits for all of them. share is a method of worker: a
 // closure would be allocated in every search. The first worker runs on the caller's
 // goroutine.
-func (f *Finder) eachWorker(all work, share func(w *worker, all work, first, step int)) {
-	workers := f.active()
+func eachWorker(workers []*worker, all work, share func(w *worker, all work, first, step int)) {
 	if len(workers) == 1 {
 		share(workers[0], all, 0, 1)
 		return

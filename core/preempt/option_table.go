@@ -24,7 +24,7 @@ type optionTable struct {
 	outlooks []playedOption
 	rows     []*state.Row // the victims of all of them
 	scores   sdk.OptionScores
-	levels   []*prune.LeastLevel // of scoreLeast: the victims, by option
+	least    []leastOption // of scoreLeast
 	ids      columns.Strings
 }
 

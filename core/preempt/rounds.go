@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
@@ -22,32 +23,55 @@ import (
 
 // rounds are the nodes of such a search that have not been evaluated.
 type rounds struct {
-	bounds  []prune.Bound // by distinct node; waiting shares its memory
-	least   []prune.LeastVictims
+	slots   []int32          // of the nodes outside the sample
+	bounds  []prune.Bound    // of these nodes; waiting shares its memory
+	limit   prune.Limit      // result of findLimit
 	waiting prune.BoundQueue // not evaluated yet
-	size    int              // nodes in the next round while no option is known
+	size    int              // nodes in the next round
 }
 
-// firstRound is the size of the first round. Each round that finds no option is followed
-// by one four times as large.
-const firstRound = 64
+// Nodes in the first round; each further one has four times as many. Bounds by tiers are closer,
+// and the options take longer to evaluate.
+const (
+	firstByCost = 64
+	firstByTier = 8
+)
+
+// sampleNodes are evaluated before bounds by tiers are computed.
+const sampleNodes = 8
 
 // usesRounds reports whether the policy allows rounds, and whether they pay.
 func (f *Finder) usesRounds() bool {
 	return f.search.traits.bounding() != unbounded && len(f.plan.distinct) == len(f.plan.leader) && len(f.plan.distinct) >= blockNodes
 }
 
-// searchInRounds evaluates the nodes without a bound, then the others in rounds.
+// searchInRounds evaluates a sample and the nodes without a bound, then the others in rounds.
 func (f *Finder) searchInRounds() {
 	r, p := &f.rounds, &f.plan
-	r.boundAll(f)
+	r.size = firstByCost
+	r.slots = append(r.slots[:0], p.distinct...)
+	var limit *prune.Limit
+	if f.search.traits.bounding() == boundByTier {
+		r.size = firstByTier
+		var sample []int32
+		sample, r.slots = split(p.evaluating[:0], r.slots)
+		if f.evaluate(sample); f.err != nil {
+			return
+		}
+		if limit = f.findLimit(); f.err != nil {
+			return
+		}
+	}
+	if r.boundAll(f, limit); f.err != nil {
+		return
+	}
 	unknown := p.evaluating[:0]
-	r.waiting, r.size = r.bounds[:0], firstRound
+	r.waiting = r.bounds[:0]
 	for i, b := range r.bounds {
 		if b.Slot >= 0 {
 			r.waiting = append(r.waiting, b)
 		} else {
-			unknown = append(unknown, p.distinct[i])
+			unknown = append(unknown, r.slots[i])
 		}
 	}
 	r.waiting.Init()
@@ -55,45 +79,95 @@ func (f *Finder) searchInRounds() {
 	f.continueRounds(false)
 }
 
-// boundAll computes a bound of each distinct node, into r.bounds at the position of its slot in
-// the plan. Workers share the nodes, and call the chooser about the least victims of each of
-// their blocks, so that its input does not depend on the number of workers. If it reads tables
-// that one goroutine must compute, one call about all nodes follows.
-func (r *rounds) boundAll(f *Finder) {
-	s := &f.search
-	all := work{slots: f.plan.distinct}
-	r.bounds = scratch.Sized(r.bounds, len(all.slots))
-	all.bounds = r.bounds
-	byTier := s.traits.bounding() == boundByTier
-	if byTier {
-		r.least = scratch.Sized(r.least, len(all.slots))
-		all.least = r.least
-		all.score = !readsSharedTables(s.traits.optionColumns)
-	}
-	if all.score {
-		s.inputs.SharedFor(s.traits.optionColumns, nil) // computes the totals before workers read them
-		if f.err = startScorers(s, f.active()); f.err != nil {
-			return
+// split moves a few slots, evenly spaced, to the sample.
+func split(sample, slots []int32) (_, others []int32) {
+	step := max(1, len(slots)/sampleNodes)
+	others = slots[:0]
+	for i, slot := range slots {
+		if i%step == 0 {
+			sample = append(sample, slot)
+		} else {
+			others = append(others, slot)
 		}
 	}
-	f.eachWorker(all, (*worker).boundBlocks)
-	switch {
-	case all.score:
-		f.collect()
-	case byTier:
-		f.err = f.table.scoreLeast(s, &f.chooser, r.bounds, r.least)
+	return sample, others
+}
+
+// findLimit returns the highest priority with which an option may rank before the best one of the
+// sample; nil if there is no such limit. The chooser is called about single victims that lose
+// nothing, of a few priorities at a time: any option with a victim of that priority has at least
+// the same tiers.
+func (f *Finder) findLimit() *prune.Limit {
+	best, known := f.rounds.bestFound(f)
+	if !known || f.err != nil {
+		return nil
 	}
+	s, t, ceiling := &f.search, &f.table, min(f.search.scope.Ceiling, math.MaxInt32)
+	// The limit is at least low and below high, whose tiers are key.
+	low, high, key := int64(s.options[best.Slot].highest), ceiling+1, prune.HighestKey
+	for high-low > 1 {
+		t.least = t.least[:0]
+		step := (high - low + maxProbes - 1) / maxProbes
+		for p := low + step; p < high; p += step {
+			t.least = append(t.least, leastOption{LeastLevel: prune.OneVictim(int32(p)), node: s.req.Nodes[best.Slot]})
+		}
+		if f.err = t.scoreLeast(s, &f.chooser); f.err != nil {
+			return nil
+		}
+		for i := range t.least {
+			p := int64(t.least[i].Priority[0])
+			if k := t.key(i); best.Key.Less(&k) {
+				high, key = p, k
+				break
+			}
+			low = p
+		}
+	}
+	if high > ceiling {
+		return nil
+	}
+	f.rounds.limit = prune.Limit{Ceiling: low, Key: key}
+	return &f.rounds.limit
+}
+
+// maxProbes is at most the number of priorities of a call about them.
+const maxProbes = 64
+
+// boundAll computes the bounds of r.slots. Workers share the nodes. If bounds are tiers, they call
+// the chooser about the least victims of each of their blocks, so that its input does not depend
+// on the number of workers. One worker bounds all nodes if the chooser reads tables that one
+// goroutine must compute.
+//
+// Calling the chooser once about all nodes would leave the other workers idle meanwhile: under
+// a policy that reads each victim, the call takes as long as listing the victims. The bounds are
+// the same, because a policy with Info.Monotone derives the tiers of an option from that option
+// alone.
+func (r *rounds) boundAll(f *Finder, limit *prune.Limit) {
+	s := &f.search
+	all, workers := work{slots: r.slots, limit: limit}, f.active()
+	r.bounds = scratch.Sized(r.bounds, len(all.slots))
+	all.bounds = r.bounds
+	if s.traits.bounding() == boundByCost {
+		eachWorker(workers, all, (*worker).boundBlocks)
+		return
+	}
+	if readsSharedTables(s.traits.optionColumns) {
+		workers = workers[:1]
+	} else {
+		s.inputs.SharedFor(s.traits.optionColumns, nil) // computes the totals before workers read them
+	}
+	if f.err = startScorers(s, workers); f.err != nil {
+		return
+	}
+	eachWorker(workers, all, (*worker).boundBlocksByTier)
+	f.collect()
 }
 
 // A bounder computes bounds of nodes for a worker, which alone uses it.
-//
-// Calling the chooser once about all nodes would leave the other workers idle meanwhile: under
-// a policy that reads each victim, the call takes as long as listing the victims. So each
-// worker calls it about one block at a time. The bounds are the same, because a policy with
-// Info.Monotone derives the tiers of an option from that option alone.
 type bounder struct {
 	estimator prune.Estimator
 	table     optionTable
+	least     []prune.LeastVictims // of the block at hand
 	// chooser is set if it scores bounds and is another policy than the worker's victims.
 	chooser hook
 }
@@ -125,20 +199,11 @@ func (b *bounder) scorer(w *worker) *hook {
 
 // boundBlocks computes the bounds of every step-th block of nodes, beginning with first.
 func (w *worker) boundBlocks(all work, first, step int) {
-	slots, b := all.slots, &w.bounder
+	b := &w.bounder
 	b.estimator.Start(&w.s.scope, w.s.traits.estimatorMode())
-	for block := first; block*blockNodes < len(slots) && w.failure.err == nil; block += step {
-		w.failure.block = block
-		from, to := block*blockNodes, min((block+1)*blockNodes, len(slots))
-		for i := from; i < to; i++ {
-			if all.least == nil {
-				all.bounds[i] = b.bound(w.s, slots[i])
-			} else {
-				all.bounds[i] = b.list(w.s, slots[i], &all.least[i])
-			}
-		}
-		if all.score {
-			w.fail(b.table.scoreLeast(w.s, b.scorer(w), all.bounds[from:to], all.least[from:to]))
+	for block := first; block*blockNodes < len(all.slots); block += step {
+		for i := block * blockNodes; i < min((block+1)*blockNodes, len(all.slots)); i++ {
+			all.bounds[i] = b.bound(w.s, all.slots[i])
 		}
 	}
 }
@@ -157,14 +222,59 @@ func (b *bounder) bound(s *search, slot int32) prune.Bound {
 	return prune.Bound{Slot: slot, Exact: exact, Key: cost.Key()}
 }
 
-// list fills in the least victims on the node at slot instead, and returns a bound without
-// its key.
-func (b *bounder) list(s *search, slot int32, least *prune.LeastVictims) prune.Bound {
+// boundBlocksByTier does the same with tiers: those that the chooser gives to the least victims
+// of each node.
+func (w *worker) boundBlocksByTier(all work, first, step int) {
+	b := &w.bounder
+	b.estimator.Start(&w.s.scope, w.s.traits.estimatorMode())
+	for block := first; block*blockNodes < len(all.slots) && w.failure.err == nil; block += step {
+		w.failure.block = block
+		from, to := block*blockNodes, min((block+1)*blockNodes, len(all.slots))
+		bounds := all.bounds[from:to]
+		b.least = scratch.Sized(b.least, len(bounds))
+		for i, slot := range all.slots[from:to] {
+			bounds[i] = b.list(w.s, slot, all.limit, &b.least[i])
+		}
+		w.fail(b.scoreLists(w.s, b.scorer(w), bounds))
+	}
+}
+
+// list fills in the least victims on the node at slot, and returns the bound of its options
+// above the limit. Its slot is -1 if the policy must be called.
+func (b *bounder) list(s *search, slot int32, limit *prune.Limit, least *prune.LeastVictims) prune.Bound {
 	n, ok := s.boundable(slot)
-	if !ok || !b.estimator.ListLeast(&n, s.traits.optionColumns, least) {
+	if !ok || !b.estimator.ListLeast(&n, s.traits.optionColumns, limit, least) {
 		return prune.Bound{Slot: -1}
 	}
-	return prune.Bound{Slot: slot}
+	if limit == nil {
+		return prune.Bound{Slot: slot, Key: prune.HighestKey}
+	}
+	return prune.Bound{Slot: slot, Key: limit.Key}
+}
+
+// scoreLists calls the chooser about the lists of a block, each as if it were an option, and lowers
+// the keys of bounds to theirs.
+func (b *bounder) scoreLists(s *search, chooser *hook, bounds []prune.Bound) error {
+	t := &b.table
+	t.at, t.least = t.at[:0], t.least[:0]
+	for i := range bounds {
+		if bounds[i].Slot < 0 {
+			continue
+		}
+		for k := range b.least[i].Levels {
+			t.at = append(t.at, int32(i))
+			t.least = append(t.least, leastOption{b.least[i].Levels[k], s.req.Nodes[bounds[i].Slot], b.least[i].Use})
+		}
+	}
+	if err := t.scoreLeast(s, chooser); err != nil {
+		return err
+	}
+	for i, at := range t.at {
+		if key := t.key(i); key.Less(&bounds[at].Key) {
+			bounds[at].Key = key
+		}
+	}
+	return nil
 }
 
 // readsSharedTables reports whether a policy reads tables that only one goroutine may compute:
@@ -174,22 +284,22 @@ func readsSharedTables(read sdk.Columns) bool {
 }
 
 // continueRounds evaluates further nodes until no other one can have a better option than
-// those that are known, or all of them. Usually the first round finds a good option, and
-// the second one evaluates everything that could be better.
+// those that are known, or all of them. Usually the first round finds the best option.
 func (f *Finder) continueRounds(all bool) {
 	r := &f.rounds
 	for len(r.waiting) > 0 && f.err == nil {
-		next := f.plan.evaluating[:0]
 		best, known := r.bestFound(f)
-		switch {
-		case f.err != nil:
+		if f.err != nil {
 			return
-		case all || !known:
-			next = r.take(next, all, f.search.traits.predictable)
+		}
+		next := f.plan.evaluating[:0]
+		switch {
+		case all:
+			next = r.takeAll(next)
+		case known:
+			next = r.take(next, &best, f.search.traits.predictable)
 		default:
-			for len(r.waiting) > 0 && mayBeat(&r.waiting[0], &best, f.search.traits.predictable) {
-				next = append(next, r.waiting.Pop().Slot)
-			}
+			next = r.take(next, nil, f.search.traits.predictable)
 		}
 		if len(next) == 0 {
 			return
@@ -199,14 +309,25 @@ func (f *Finder) continueRounds(all bool) {
 	}
 }
 
-// take appends the slots of the next round: all, or those with the least bounds. An exact
-// bound is as good as a known option: nothing with a higher bound is taken with it.
-func (r *rounds) take(slots []int32, all, predictable bool) []int32 {
-	for left := r.size; len(r.waiting) > 0 && (all || left > 0); left-- {
-		b := r.waiting.Pop()
+// takeAll appends the slots of all waiting nodes.
+func (r *rounds) takeAll(slots []int32) []int32 {
+	for _, b := range r.waiting {
 		slots = append(slots, b.Slot)
-		if b.Exact && !all && len(r.waiting) > 0 && !mayBeat(&r.waiting[0], &b, predictable) {
+	}
+	r.waiting = r.waiting[:0]
+	return slots
+}
+
+// take appends the slots of the next round: those with the least bounds. An option that is known,
+// or that has an exact bound, excludes those that cannot beat it.
+func (r *rounds) take(slots []int32, known *prune.Bound, predictable bool) []int32 {
+	for left := r.size; left > 0 && len(r.waiting) > 0; left-- {
+		if known != nil && !mayBeat(&r.waiting[0], known, predictable) {
 			return slots
+		}
+		b := r.waiting.Pop()
+		if slots = append(slots, b.Slot); b.Exact {
+			known = &b
 		}
 	}
 	r.size *= 4
@@ -250,47 +371,37 @@ func (r *rounds) bestFound(f *Finder) (best prune.Bound, known bool) {
 	return best, known
 }
 
-// scoreLeast calls the chooser about the least victims of nodes, each list as if it were an
-// option, and sets the keys of their bounds. It ignores scores and recheck times, as no such
-// option exists.
-func (t *optionTable) scoreLeast(s *search, chooser *hook, bounds []prune.Bound, least []prune.LeastVictims) error {
-	t.at, t.levels = t.at[:0], t.levels[:0]
-	for i := range bounds {
-		if bounds[i].Slot < 0 {
-			continue
-		}
-		for k := range least[i].Levels {
-			t.at, t.levels = append(t.at, int32(i)), append(t.levels, &least[i].Levels[k])
-		}
-	}
-	if len(t.at) == 0 {
-		return nil
-	}
-	t.fillLeast(s, bounds, least)
-	if err := t.callPolicy(chooser, len(t.at)); err != nil {
-		return err
-	}
-	for i, at := range t.at {
-		if key := t.key(i); i == 0 || at != t.at[i-1] || key.Less(&bounds[at].Key) {
-			bounds[at].Key = key
-		}
-	}
-	return nil
+// A leastOption is a fictitious option of least victims.
+type leastOption struct {
+	prune.LeastLevel
+	node int32 // a node of the cluster
+	use  model.Vector
 }
 
-// fillLeast lays out one option for each of t.levels. Only columns of boundColumns are read.
+// scoreLeast calls the chooser about t.least. Scores and recheck times have no meaning then, as no
+// such option exists.
+func (t *optionTable) scoreLeast(s *search, chooser *hook) error {
+	if len(t.least) == 0 {
+		return nil
+	}
+	t.fillLeast(s)
+	return t.callPolicy(chooser, len(t.least))
+}
+
+// fillLeast lays out one option for each of t.least. Only columns of boundColumns are read.
 //
 // A column without a lower bound by node has the value that costs least: victims have just
 // started, overrun no budget and could run elsewhere. Needs, ranks and names of nodes are
 // zero, because tiers do not depend on them.
-func (t *optionTable) fillLeast(s *search, bounds []prune.Bound, least []prune.LeastVictims) {
-	o, n := &t.options, len(t.at)
+func (t *optionTable) fillLeast(s *search) {
+	o, n := &t.options, len(t.least)
 	t.start(s)
 	o.Node, o.HighestPriority, o.VictimCount = scratch.Sized(o.Node, n), scratch.Sized(o.HighestPriority, n), scratch.Sized(o.VictimCount, n)
 	o.PrioritySum, o.LostWork, o.BudgetViolations = scratch.Zeroed(o.PrioritySum, n), scratch.Zeroed(o.LostWork, n), scratch.Zeroed(o.BudgetViolations, n)
 	o.Start = scratch.Filled(o.Start, n, o.Now)
-	for i, l := range t.levels {
-		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = s.req.Nodes[bounds[t.at[i]].Slot], l.Priority[0], int32(l.Count)
+	for i := range t.least {
+		l := &t.least[i]
+		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = l.node, l.Priority[0], int32(l.Count)
 		for k := range l.Count {
 			o.PrioritySum[i] += int64(l.Priority[k])
 			o.LostWork[i] += l.LostWork[k]
@@ -310,7 +421,7 @@ func (t *optionTable) fillLeast(s *search, bounds []prune.Bound, least []prune.L
 		t.zeroFit(n)
 	}
 	if read.Has(sdk.VictimColumns) {
-		t.fillLeastVictims(s, least)
+		t.fillLeastVictims(s)
 	}
 	o.Shared = s.inputs.SharedFor(read, &t.ids)
 	o.Strings = t.ids.List
@@ -330,27 +441,28 @@ func (t *optionTable) zeroFit(n int) {
 // fillLeastVictims fills the victims of every option. Their uses of a resource are equal: only
 // one column can be sorted if each victim is to be at most as high as some real one in all
 // columns, and lost work distinguishes nodes better than sizes do.
-func (t *optionTable) fillLeastVictims(s *search, least []prune.LeastVictims) {
+func (t *optionTable) fillLeastVictims(s *search) {
 	o, v, read := &t.options, &t.options.Victims, s.traits.optionColumns
 	o.FirstVictim = append(o.FirstVictim[:0], 0)
 	v.Priority, v.LostWork = v.Priority[:0], v.LostWork[:0]
-	for _, l := range t.levels {
+	for i := range t.least {
+		l := &t.least[i]
 		v.Priority, v.LostWork = append(v.Priority, l.Priority[:l.Count]...), append(v.LostWork, l.LostWork[:l.Count]...)
 		o.FirstVictim = append(o.FirstVictim, int32(len(v.Priority)))
 	}
 	rows := len(v.Priority)
 	scratch.Columns(&o.Need, s.inputs.Dimensions.Len())
 	for d := range o.Need {
-		o.Need[d] = scratch.Zeroed(o.Need[d], len(t.at))
+		o.Need[d] = scratch.Zeroed(o.Need[d], len(t.least))
 	}
 	scratch.Columns(&v.Use, s.inputs.Dimensions.Len())
 	scratch.Columns(&v.Devices, 0)
 	if read.Has(sdk.UseColumns) {
 		for d := range v.Use {
 			use := scratch.Sized(v.Use[d], rows)[:0]
-			for i, l := range t.levels {
-				least := float64(least[t.at[i]].Use[d])
-				for range l.Count {
+			for i := range t.least {
+				least := float64(t.least[i].use[d])
+				for range t.least[i].Count {
 					use = append(use, least)
 				}
 			}

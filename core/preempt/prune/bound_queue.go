@@ -1,9 +1,14 @@
 package prune
 
+import "math"
+
 // A Key orders options as the policy does, the least first. It is that of an option, or a lower
 // bound of the key of any option on a node. A policy with Info.LeastFirst orders by cost; with
 // Info.Monotone by its tiers. Options with equal keys may still differ.
 type Key [5]int64
+
+// HighestKey is a key that no option exceeds.
+var HighestKey = Key{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
 
 // Less reports whether k is before o.
 func (k *Key) Less(o *Key) bool {

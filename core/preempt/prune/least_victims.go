@@ -20,7 +20,7 @@ const (
 // that each is at least as high in every column. So a policy with Info.Monotone gives no option
 // lower tiers than it gives to one of the lists.
 type LeastVictims struct {
-	Levels []LeastLevel // of levels
+	Levels []LeastLevel // of levels; empty: no option has a highest priority below the limit
 	Use    model.Vector // of each victim, if the policy reads it
 
 	levels [maxLevels]LeastLevel
@@ -34,49 +34,58 @@ type LeastLevel struct {
 	LostWork [maxListed]int64 // nanoseconds
 }
 
+// OneVictim returns a victim of a priority that loses no work.
+func OneVictim(priority int32) LeastLevel {
+	return LeastLevel{Count: 1, Priority: [maxListed]int32{priority}}
+}
+
+// A Limit excludes options from lists.
+type Limit struct {
+	// Ceiling is the highest priority of victims in lists. Options with a higher one need no
+	// list: the policy ranks each of them at least as far behind as Key.
+	Ceiling int64
+	Key     Key
+}
+
 // ListLeast fills in the least victims on a node. It returns false if the cost depends on more
 // than amounts, so that the policy must be called. Annotations are such a case if the policy
 // reads them: an instance without one may cost more or less than one with it.
-func (e *Estimator) ListLeast(n *fit.Node, read sdk.Columns, v *LeastVictims) bool {
-	s, readsAnnotations := e.scope, read.Has(sdk.AnnotationColumns)
+//
+// With a limit, one list holds for all levels: a policy that ranks higher priorities behind
+// whatever else they cost usually distinguishes few of those below the limit.
+func (e *Estimator) ListLeast(n *fit.Node, read sdk.Columns, limit *Limit, v *LeastVictims) bool {
+	s, ceiling, levels := e.scope, e.scope.Ceiling, maxLevels
+	if limit != nil {
+		ceiling, levels = limit.Ceiling, 1
+	}
+	v.Levels = v.levels[:0]
 	e.deficit = s.Dims.AppendDeficit(e.deficit[:0], n, &s.Group.Ask)
-	highest, _, _, ok := e.sufficient(n.Rows, false)
-	if !ok {
+	if s.Dims.CountShort(e.deficit) == 0 || read.Has(sdk.AnnotationColumns) && haveAnnotations(upTo(n.Rows, s.Ceiling)) {
 		return false
 	}
-	rows, from := n.Rows, 0
-	e.lost = e.lost[:0]
-	for end := range rows {
-		row := &rows[end]
-		if int64(row.Priority) > s.Ceiling {
-			rows = rows[:end]
-			break
-		}
-		if readsAnnotations && len(row.Group.Annotations) > 0 {
-			return false
-		}
-		if row.Priority < highest {
-			from = end + 1
-		}
-		e.lost = append(e.lost, lostWork(row, s.Now))
+	rows := upTo(n.Rows, ceiling)
+	highest, from, _, ok := e.sufficient(rows, false)
+	if !ok {
+		return limit != nil
 	}
-	// Everything below the least sufficient priority does not suffice, so that some victims are
-	// at or above it: as many as cover what is left, if each freed as much as the largest.
-	high := int(e.fewestRows(rows[from:], e.below))
-	v.Levels = v.levels[:0]
-	e.startLargest()
-	counted := 0 // rows[:counted] are in e.largest
+	for from > 0 && rows[from-1].Priority == highest {
+		from--
+	}
+	e.lost = e.lost[:0]
+	for i := range rows {
+		e.lost = append(e.lost, lostWork(&rows[i], s.Now))
+	}
+	e.lower = e.addLargest(e.startLargest(e.lower), rows[:from])
+	e.largest = e.startLargest(e.largest)
 	for n, end := 1, from; end < len(rows); n++ {
-		level := rows[end].Priority
-		first := end
-		for end < len(rows) && (n == maxLevels || rows[end].Priority == level) {
+		level, first := rows[end].Priority, end
+		for end < len(rows) && (n == levels || rows[end].Priority == level) {
 			end++
 		}
-		e.addLargest(rows[counted:end])
-		counted = end
+		e.largest = e.addLargest(e.largest, rows[first:end])
 		at := len(v.Levels)
 		v.Levels = v.levels[:at+1]
-		e.listLevel(&v.Levels[at], rows[:end], from, first, high)
+		e.listLevel(&v.Levels[at], rows[:end], from, first)
 		if v.isImplied(at) {
 			v.Levels = v.levels[:at]
 		}
@@ -85,6 +94,26 @@ func (e *Estimator) ListLeast(n *fit.Node, read sdk.Columns, v *LeastVictims) bo
 		v.Use = leastUse(rows, s.Snap.Dims().Len())
 	}
 	return true
+}
+
+// upTo returns the rows up to a priority.
+func upTo(rows []state.Row, ceiling int64) []state.Row {
+	for i := range rows {
+		if int64(rows[i].Priority) > ceiling {
+			return rows[:i]
+		}
+	}
+	return rows
+}
+
+// haveAnnotations reports whether a row has annotations.
+func haveAnnotations(rows []state.Row) bool {
+	for i := range rows {
+		if len(rows[i].Group.Annotations) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // isImplied reports whether the list of a level has at least the victims of an earlier one,
@@ -122,21 +151,27 @@ func lostWork(row *state.Row, now int64) int64 {
 	return row.Group.LostWork(now - row.Start)
 }
 
-// listLevel lists the least victims if one of rows[first:] is a victim, and high of rows[from:].
-// e.largest must hold the largest amounts of rows.
+// listLevel lists the least victims if one of rows[first:] is a victim, and none above them.
+// rows[from:] have at least the least sufficient priority. Their largest amounts must be in
+// e.largest, those of the others in e.lower.
 //
 // The first victim is the row of least lost work at that level. It may stand for any other row
 // of the level: if a set contains another one, that one loses at least as much, and the rest of
 // the set is among the remaining rows. So its row is left out of the lists of the others.
-func (e *Estimator) listLevel(l *LeastLevel, rows []state.Row, from, first, high int) {
+func (e *Estimator) listLevel(l *LeastLevel, rows []state.Row, from, first int) {
 	least := first
 	for i := first + 1; i < len(rows); i++ {
 		if e.lost[i] < e.lost[least] {
 			least = i
 		}
 	}
-	high = min(high, maxListed)
-	l.Count = min(maxListed, max(high, int(e.coverWithLargest(e.deficit, len(rows)))))
+	// Everything below the least sufficient priority does not suffice, so that some victims are
+	// at or above it: as many as cover what is left, if each freed as much as the largest.
+	high := min(maxListed, int(coverWith(e.below, e.largest, len(rows)-from)))
+	for i, most := range e.largest {
+		e.lower[i] = max(e.lower[i], most)
+	}
+	l.Count = min(maxListed, max(high, int(coverWith(e.deficit, e.lower, len(rows)))))
 	l.Priority[0], l.LostWork[0] = rows[first].Priority, e.lost[least]
 	e.listOthers(l, 1, high, from, len(rows), least)
 	e.listOthers(l, high, l.Count, 0, len(rows), least)

@@ -25,6 +25,7 @@ type Estimator struct {
 	starts  []int64 // scratch of latestStart
 	lost    []int64 // of ListLeast: lost work, by row
 	largest []int64 // amounts of rows, by requested dimension
+	lower   []int64 // of ListLeast: those of rows below the least sufficient priority, and of earlier levels
 	counts  []groupCount
 	order   candidateOrder
 	charged protect.Charges
@@ -174,22 +175,22 @@ func (e *Estimator) fewestRows(rows []state.Row, deficit []int64) int32 {
 			break
 		}
 	}
-	e.startLargest()
-	e.addLargest(rows)
-	return e.coverWithLargest(deficit, len(rows))
+	e.largest = e.addLargest(e.startLargest(e.largest), rows)
+	return coverWith(deficit, e.largest, len(rows))
 }
 
-// startLargest sets the largest amounts of no rows.
-func (e *Estimator) startLargest() {
-	e.largest = e.largest[:0]
+// startLargest returns the largest amounts of no rows, in the memory of largest.
+func (e *Estimator) startLargest(largest []int64) []int64 {
+	largest = largest[:0]
 	for range e.scope.Dims.Requested {
-		e.largest = append(e.largest, 1)
+		largest = append(largest, 1)
 	}
+	return largest
 }
 
 // addLargest adds rows to the largest amounts of any row, by requested dimension.
-func (e *Estimator) addLargest(rows []state.Row) {
-	tracked, largest := e.scope.Dims.Tracked, e.largest
+func (e *Estimator) addLargest(largest []int64, rows []state.Row) []int64 {
+	tracked := e.scope.Dims.Tracked
 	var last *model.Group
 	for x := range rows {
 		g := rows[x].Group
@@ -201,13 +202,14 @@ func (e *Estimator) addLargest(rows []state.Row) {
 			largest[i] = max(largest[i], g.Ask.Vec[tracked[i]%model.MaxDimensions])
 		}
 	}
+	return largest
 }
 
-// coverWithLargest returns how many rows cover a deficit if each held the largest amounts: at
+// coverWith returns how many rows cover a deficit if each held the largest amounts: at
 // least 1, and at most the number of rows.
-func (e *Estimator) coverWithLargest(deficit []int64, rows int) int32 {
+func coverWith(deficit, largest []int64, rows int) int32 {
 	n := int64(1)
-	for i, most := range e.largest {
+	for i, most := range largest {
 		if deficit[i] > 0 {
 			n = max(n, (deficit[i]+most-1)/most)
 		}
