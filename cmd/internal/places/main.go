@@ -1,8 +1,9 @@
 // Command places plays workloads with racks, gangs and node-bound work without and with the
 // features that concern places: the search for the cheapest domain, relocation as a tie-break,
-// moves, and look-ahead. It prints a table in Markdown: the median without the features, and
-// the paired difference that they make, with its 95 % interval. A difference whose interval
-// excludes 0 is bold.
+// moves, and look-ahead. It prints a table in Markdown, each row as soon as its draws are played:
+// the median without the features, and the paired difference that they make, with its 95 %
+// interval. A difference whose interval excludes 0 is bold. Regret is the lost work of decisions
+// above that of the cheapest evictions, in each state that the run reached.
 //
 //	go run ./cmd/internal/places -draws 30
 package main
@@ -15,8 +16,11 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
@@ -41,6 +45,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "places: -rows:", err)
 		os.Exit(2)
 	}
+	debug.SetGCPercent(400) // plays allocate much and retain little
 	if err := run(context.Background(), os.Stdout, *draws, selected); err != nil {
 		fmt.Fprintln(os.Stderr, "places:", err)
 		os.Exit(1)
@@ -56,13 +61,15 @@ const (
 	withLookAhead    = "rules: option: [option.highestPriority, option.expectedLostWork, option.lostWork]"
 )
 
-// comparisons are the rows of the table for each workload. Before, domains are not searched and
+// A comparison is a row of the table for each workload. Before, domains are not searched and
 // nothing is moved.
-var comparisons = [...]struct {
+type comparison struct {
 	policy, features string
 	before, after    string // policies
 	moves            bool
-}{
+}
+
+var comparisons = [...]comparison{
 	{"`default`", "domains, relocation", "default@1", "default", false},
 	{"`default`", "domains, relocation, moves", "default@1", "default", true},
 	{"`least-waste`", "domains, relocation", "least-waste@1", "least-waste", false},
@@ -87,74 +94,105 @@ const before, after = "before", "after"
 func run(ctx context.Context, out io.Writer, draws int, selected *regexp.Regexp) (err error) {
 	loader := policies.New(policies.Options{})
 	defer func() { err = errors.Join(err, loader.Close()) }()
-	var rows [len(workloads)]string
-	var failed [len(workloads)]error
-	var wg sync.WaitGroup
-	for i, workload := range workloads {
-		wg.Go(func() { rows[i], failed[i] = play(ctx, loader, workload, draws, selected) })
-	}
-	wg.Wait()
-	if err := errors.Join(failed[:]...); err != nil {
-		return err
-	}
 	header, rule := "| workload | policy | features |", "|--|--|--|"
 	for _, c := range columns {
 		header, rule = header+" "+c.title+" |", rule+"--|"
 	}
-	_, err = fmt.Fprintf(out, "%s\n%s\n%s", header, rule, strings.Join(rows[:], ""))
-	return err
-}
-
-// play plays all draws of a workload and returns its selected rows.
-func play(ctx context.Context, loader *policies.Loader, workload string, draws int, selected *regexp.Regexp) (string, error) {
-	spec, err := generate.Open(workload)
-	if err != nil {
-		return "", err
+	if _, err := fmt.Fprintf(out, "%s\n%s\n", header, rule); err != nil {
+		return err
 	}
-	var runs [len(comparisons)][]compare.Run
-	for draw := 1; draw <= draws; draw++ {
-		f, _, err := generate.Generate(spec)
-		if err != nil {
-			return "", err
+	for _, workload := range workloads {
+		p := &player{loader: loader, played: map[string][]compare.Run{}}
+		if p.files, err = draw(workload, draws); err != nil {
+			return err
 		}
-		moving := *f
-		moving.Scheduler.Moves = &scenario.Moves{PerJob: 1, Window: scenario.Duration(time.Hour)}
-		first := map[string]compare.Run{} // by policy
-		for i, c := range comparisons {
+		for _, c := range comparisons {
 			if !selected.MatchString(c.policy + " " + c.features) {
 				continue
 			}
-			if _, played := first[c.before]; !played {
-				if first[c.before], err = playOne(ctx, f, sim.Options{Policy: c.before, Resolve: loader.Resolve, NoDomainSearch: true}); err != nil {
-					return "", fmt.Errorf("%s, draw %d: %w", workload, draw, err)
-				}
-			}
-			second := f
-			if c.moves {
-				second = &moving
-			}
-			with, err := playOne(ctx, second, sim.Options{Policy: c.after, Resolve: loader.Resolve})
+			runs, err := p.compare(ctx, &c)
 			if err != nil {
-				return "", fmt.Errorf("%s, draw %d: %w", workload, draw, err)
+				return fmt.Errorf("%s: %w", workload, err)
 			}
-			without := first[c.before]
-			without.Policy, with.Policy, without.Draw, with.Draw = before, after, draw, draw
-			runs[i] = append(runs[i], without, with)
-		}
-		spec.Seed++
-	}
-	var rows strings.Builder
-	for i, c := range comparisons {
-		if len(runs[i]) > 0 {
-			fmt.Fprintf(&rows, "| `%s` | %s | %s |%s\n", workload, c.policy, c.features, row(compare.New(runs[i])))
+			if _, err := fmt.Fprintf(out, "| `%s` | %s | %s |%s\n", workload, c.policy, c.features, row(compare.New(runs))); err != nil {
+				return err
+			}
 		}
 	}
-	return rows.String(), nil
+	return nil
 }
 
-// playOne plays a scenario and bounds its decisions.
+// draw returns the draws of a workload: its seed and those that follow it.
+func draw(workload string, draws int) (files []*scenario.File, err error) {
+	spec, err := generate.Open(workload)
+	if err != nil {
+		return nil, err
+	}
+	for range draws {
+		f, _, err := generate.Generate(spec)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		spec.Seed++
+	}
+	return files, nil
+}
+
+// A player plays the draws of one workload.
+type player struct {
+	loader *policies.Loader
+	files  []*scenario.File
+	played map[string][]compare.Run // without the features, by policy: rows share them
+}
+
+// compare returns the runs of a row, in pairs.
+func (p *player) compare(ctx context.Context, c *comparison) (runs []compare.Run, err error) {
+	without, ok := p.played[c.before]
+	if !ok {
+		if without, err = p.playAll(ctx, before, false, sim.Options{Policy: c.before, NoDomainSearch: true}); err != nil {
+			return nil, err
+		}
+		p.played[c.before] = without
+	}
+	with, err := p.playAll(ctx, after, c.moves, sim.Options{Policy: c.after})
+	if err != nil {
+		return nil, err
+	}
+	for i := range without {
+		runs = append(runs, without[i], with[i])
+	}
+	return runs, nil
+}
+
+// playAll plays every draw, several at a time. name is that of the policy in the runs.
+func (p *player) playAll(ctx context.Context, name string, moves bool, o sim.Options) ([]compare.Run, error) {
+	runs, failed := make([]compare.Run, len(p.files)), make([]error, len(p.files))
+	o.Resolve = p.loader.Resolve
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(p.files)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(p.files); i = int(next.Add(1)) - 1 {
+				f := *p.files[i]
+				if moves {
+					f.Scheduler.Moves = &scenario.Moves{PerJob: 1, Window: scenario.Duration(time.Hour)}
+				}
+				if runs[i], failed[i] = playOne(ctx, &f, o); failed[i] != nil {
+					failed[i] = fmt.Errorf("draw %d: %w", i+1, failed[i])
+				}
+				runs[i].Policy, runs[i].Draw = name, i+1
+			}
+		})
+	}
+	wg.Wait()
+	return runs, errors.Join(failed...)
+}
+
+// playOne plays a scenario and compares its decisions with the cheapest evictions.
 func playOne(ctx context.Context, f *scenario.File, o sim.Options) (compare.Run, error) {
 	recorder := bound.NewRecorder(bound.DefaultLimit)
+	recorder.EvictionsOnly = true
 	o.Evaluated = recorder.Evaluated
 	run, err := sim.Play(ctx, f, o)
 	if err != nil {

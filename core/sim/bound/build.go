@@ -33,7 +33,15 @@ type builder struct {
 // was made, and the rules that it does not contain. If there are none, an optimum of the
 // problem is feasible.
 func Build(d *Decision, counts []int, costs *Costs) (*Problem, []string) {
-	b := &builder{Decision: d, counts: counts, costs: costs, evicts: placement.MayPreempt(d.snap, d.Job), moves: placement.MoveRate(d.snap, d.Job) != nil, problem: &Problem{Counts: counts}}
+	return build(d, counts, costs, true)
+}
+
+// build returns the problem with or without the instances that the host may move.
+func build(d *Decision, counts []int, costs *Costs, moves bool) (*Problem, []string) {
+	b := &builder{
+		Decision: d, counts: counts, costs: costs, problem: &Problem{Counts: counts},
+		evicts: placement.MayPreempt(d.snap, d.Job), moves: moves && placement.MoveRate(d.snap, d.Job) != nil,
+	}
 	b.axes = newAxes(d.Job, counts, d.snap)
 	for _, g := range d.Job.Groups {
 		b.checks = append(b.checks, feasible.NewNodeChecker(g, d.snap.ClassCount()))

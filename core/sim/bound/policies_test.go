@@ -106,6 +106,40 @@ func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 	}
 }
 
+// A recorder of evictions alone reports the same lost work and regret as a full one, and not less
+// where the host may move instances, since answers that move them are excluded.
+func TestRecorder_EvictionsOnlyOmitsMovesAndUnplacedWork(t *testing.T) {
+	t.Parallel()
+	skipped, raised := 0, 0
+	for seed := range uint64(soak.Count(16, 400)) {
+		file, moves := mixes.Generate(seed), seed%2 == 1
+		file.Scheduler.Policy = ""
+		if moves {
+			file.Scheduler.Moves = &scenario.Moves{PerJob: 1, Window: scenario.Duration(3600e9)}
+		}
+		full, only := bound.NewRecorder(bound.DefaultLimit), bound.NewRecorder(bound.DefaultLimit)
+		only.EvictionsOnly = true
+		_, err := sim.Play(context.Background(), file, sim.Options{Resolve: resolve, Evaluated: func(e sim.Evaluated) {
+			full.Evaluated(e)
+			only.Evaluated(e)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, o := full.Report(), only.Report()
+		if f.Cost != o.Cost || o.Lower < f.Lower || !moves && (o.Lower != f.Lower || o.Regret != f.Regret || o.Decisions != f.Evicting) {
+			t.Errorf("seed %d: %+v, all decisions: %+v", seed, o, f)
+		}
+		skipped += f.Decisions - o.Decisions
+		if o.Lower > f.Lower {
+			raised++
+		}
+	}
+	if skipped == 0 || raised == 0 {
+		t.Errorf("%d decisions were omitted, and %d bounds are higher without moves: too few", skipped, raised)
+	}
+}
+
 // lostWork returns the lost work of a run, by arithmetic of its own.
 func lostWork(t *testing.T, file *scenario.File, r *sim.Result) (cost int64) {
 	t.Helper()

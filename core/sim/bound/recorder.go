@@ -78,6 +78,12 @@ type Report struct {
 
 // A Recorder bounds the decisions of one run.
 type Recorder struct {
+	// EvictionsOnly limits the report to the lost work of decisions that evict or move, compared
+	// with the cheapest evictions: no answer moves instances, and work that was left unplaced is
+	// not examined, which takes most of the time. A decision that moves instances may cost less
+	// than its bound; its regret is then negative.
+	EvictionsOnly bool
+
 	limit  int64
 	costs  *Costs
 	report Report
@@ -91,7 +97,7 @@ func (r *Recorder) Evaluated(e sim.Evaluated) {
 	if r.costs == nil {
 		r.costs = NewCosts(e.Before)
 	}
-	if d := NewDecision(e); d != nil {
+	if d := NewDecision(e); d != nil && (!r.EvictionsOnly || len(d.Victims)+len(d.Moved) > 0) {
 		r.add(r.examine(d))
 	}
 }
@@ -107,7 +113,7 @@ func (r *Recorder) examine(d *Decision) Regret {
 	}
 	cheapest := true // proven
 	if out.Cost > 0 {
-		problem, dropped := Build(d, d.Placed, r.costs)
+		problem, dropped := build(d, d.Placed, r.costs, !r.EvictionsOnly)
 		result := Solve(problem, r.limit)
 		if problem.moves(result.Answer) {
 			dropped = append(dropped, "places of moved instances")
@@ -118,7 +124,7 @@ func (r *Recorder) examine(d *Decision) Regret {
 		}
 		cheapest = result.Lower == out.Cost
 	}
-	full := r.examineUnplaced(d, &out)
+	full := r.EvictionsOnly || r.examineUnplaced(d, &out)
 	switch {
 	case out.Missed || out.Best != nil && out.Lower < out.Cost:
 		out.Verdict = Suboptimal
