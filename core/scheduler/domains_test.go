@@ -193,3 +193,43 @@ func TestDomains_RespectOrderOfGroups(t *testing.T) {
 		}
 	}
 }
+
+// An instance uses what a victim of a later one frees, and evicts nothing itself. The first
+// instance is placed on n1, where the victim is the cheaper one, but the second one needs n2.
+func TestGang_UsesWhatLaterVictimsFree(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"default", "kubernetes", "least-waste"} {
+		for _, key := range []string{"", "zone"} {
+			t.Run(policy+" "+key, func(t *testing.T) {
+				t.Parallel()
+				w := newFixture(t, func() sdk.Policy { return kubernetes.New() }, func() sdk.Policy { return leastwaste.New() })
+				w.now = 1e12
+				w.config(func(c *model.SchedulerConfig) { c.Policy = policy })
+				w.node("n1", zone("a"), func(n *model.Node) { n.Capacity["cpu"] = 2 })
+				w.node("n2", zone("a"), func(n *model.Node) { n.Capacity["cpu"] = 4 })
+				w.run(job("cheap", 10, 2, 1).Obj(), "v1", "n1")
+				w.run(job("large", 10, 4, 1).Obj(), "v2", "n2")
+				w.job(job("j", 50, 2, 1).Count(2).With(func(g *model.Group) {
+					g.Labels = labels("me")
+					if key != "" {
+						g.Colocate = term("me", key)
+					}
+				}).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
+				var victims []string
+				for _, g := range w.plan("j").Plan.Groups {
+					for _, e := range g.Evictions {
+						victims = append(victims, e.AllocID)
+					}
+					for _, a := range g.Placements {
+						if a.NodeID != "n2" {
+							t.Errorf("%s is on %s", a.ID, a.NodeID)
+						}
+					}
+				}
+				if !slices.Equal(victims, []string{"v2"}) {
+					t.Errorf("evicts %v", victims)
+				}
+			})
+		}
+	}
+}

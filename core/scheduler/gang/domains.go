@@ -2,6 +2,7 @@ package gang
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -36,6 +37,7 @@ type way struct {
 	plan     *proposal.Plan
 	state    proposal.StateMark
 	unplaced placement.Unplaced
+	domains  map[*model.Group]*feasible.Domain // of its groups
 }
 
 // A domainSearch places groups level by level, each in a domain within that of the level
@@ -71,7 +73,7 @@ func (g *gang) placeInDomains(levels []topology.Level) (placed, exhaustive bool,
 		return false, !s.cut && len(s.pricer.Stopped) == 0 && (!s.fits || g.greedyIsComplete(levels)), nil
 	}
 	s.best.reinstate(g)
-	return true, true, nil
+	return true, true, g.revise(s.best.domains)
 }
 
 // prepare sets up the pricer, and the levels: coarse ones have fewer domains.
@@ -308,6 +310,7 @@ func (s *domainSearch) attempt() error {
 		return nil
 	}
 	w := s.takeWay()
+	w.domains = maps.Clone(s.domains)
 	if s.best != nil {
 		c, err := s.e.Compare(s.first, s.waitingSince(s.first), []preempt.Joint{s.best.Joint, w.Joint}, nil)
 		if err != nil || !c.Better(1, 0) {
@@ -330,16 +333,16 @@ func (g *gang) evicts() bool {
 }
 
 // takeWay returns the way in which the gang is placed, and takes the gang back.
-func (s *domainSearch) takeWay() *way {
-	s.reprieveVictims()
-	e := s.e
+func (g *gang) takeWay() *way {
+	g.reprieveVictims()
+	e := g.e
 	w := &way{plan: e.Plan.Clone(), state: e.State.Mark(), unplaced: e.Unplaced}
-	group := e.Plan.GroupAt(s.start.plan)
+	group := e.Plan.GroupAt(g.start.plan)
 	w.Placed = slices.DeleteFunc(slices.Clone(group.Placements), func(a *model.Allocation) bool { return a.MovedFrom != "" })
 	for i := range group.Evictions {
 		w.Victims = append(w.Victims, e.State.Base.Alloc(group.Evictions[i].AllocID))
 	}
-	s.rollback()
+	g.rollback()
 	return w
 }
 

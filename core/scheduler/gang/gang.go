@@ -270,7 +270,7 @@ func (g *gang) try(explain bool) (placed bool, err error) {
 		return false, err
 	}
 	g.reprieveVictims()
-	return true, nil
+	return true, g.revise(nil)
 }
 
 // placeGroups places groups in order, each instance on its best node.

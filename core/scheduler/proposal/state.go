@@ -81,6 +81,9 @@ type StateMark struct {
 	jobStopped bool
 }
 
+// Snapshot returns the proposed state at the mark.
+func (m StateMark) Snapshot() *state.Snapshot { return m.snap }
+
 // Mark returns the current state for Rollback.
 func (s *State) Mark() StateMark { return StateMark{s.Freeze(), s.jobStopped} }
 
