@@ -183,9 +183,13 @@ func TestAsk_ChangesAreMinimalAndFlipTheDecision(t *testing.T) {
 	for name, set := range sets {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(len(name)), 7))
-			kinds, cases := map[counterfactual.Kind]int{}, map[caseKind]int{}
-			for decisions := 0; decisions < soak.Count(48, (5000+len(sets)-1)/len(sets)); {
-				kind := caseKinds[r.IntN(len(caseKinds))]
+			kinds := map[counterfactual.Kind]int{}
+			count := soak.Count(48, (5000+len(sets)-1)/len(sets))
+			for decisions, draws := 0, 0; decisions < count; draws++ {
+				kind := caseKinds[decisions%len(caseKinds)]
+				if draws > 20*count {
+					t.Fatalf("%d of %d cases evict, and none of the last ones is of the kind %q", decisions, draws, kind)
+				}
 				c := drawCase(r, set, kind)
 				x, err := counterfactual.New(t.Context(), c)
 				must(t, err)
@@ -194,7 +198,6 @@ func TestAsk_ChangesAreMinimalAndFlipTheDecision(t *testing.T) {
 					continue
 				}
 				decisions++
-				cases[kind]++
 				victim := victims[r.IntN(len(victims))].ID
 				answer, err := x.Ask(t.Context(), victim, "")
 				must(t, err)
@@ -206,10 +209,10 @@ func TestAsk_ChangesAreMinimalAndFlipTheDecision(t *testing.T) {
 					kinds[flip.Change.Kind]++
 				}
 			}
-			if kinds[counterfactual.HigherPriority] == 0 || kinds[counterfactual.SmallerRequest] == 0 || len(cases) < 5 {
-				t.Errorf("changes by kind: %v, decisions by kind: %v", kinds, cases)
+			if kinds[counterfactual.HigherPriority] == 0 || kinds[counterfactual.SmallerRequest] == 0 {
+				t.Errorf("changes by kind: %v", kinds)
 			}
-			t.Logf("changes by kind %v, decisions by kind %v", kinds, cases)
+			t.Logf("changes by kind %v", kinds)
 		})
 	}
 }

@@ -60,7 +60,8 @@ func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 	t.Parallel()
 	verdicts, decisions, moves := map[bound.Verdict]int{}, 0, 0
 	unplaced, lost := 0, 0 // runs with a positive bound
-	for seed := range uint64(soak.Count(40, 5000/9+1)) {
+	for i := range soak.Count(40, 5000/9+1) {
+		seed := uint64(13 + i) // policies move allocations in few scenarios, such as that of seed 17
 		for _, p := range shipped {
 			file := mixes.Generate(seed)
 			file.Scheduler.Policy = ""
