@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -27,6 +28,7 @@ type Bundle struct {
 	Manifest Manifest
 	Dir      string // of the bundle; "" for a single module
 	Path     string // of the module
+	Origin   string // the file that errors name instead of Path; "" if Path is what users see
 	Code     []byte // content of a WebAssembly module or a composition; nil for an executable
 	// Executables holds the paths of the executables that a composition uses, by digest.
 	Executables map[string]string
@@ -34,6 +36,9 @@ type Bundle struct {
 	text      []byte // of the manifest, which the signature covers
 	signature *signature
 }
+
+// Named returns the name that errors give the bundle.
+func (b *Bundle) Named() string { return cmp.Or(b.Origin, b.Path) }
 
 // ErrNotBuilt means that the module of a manifest does not exist yet.
 var ErrNotBuilt = errors.New("module is not built; run `cede policy build`")

@@ -50,7 +50,7 @@ func (o *Options) compose(ctx context.Context, b *bundle.Bundle, depth int) (Mod
 		code := &a.Parts[i]
 		m, err := o.loadPart(ctx, b, code, depth)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("part %s: %w", code.Name, err))
+			errs = append(errs, prefixed("part "+code.Name, err))
 			continue
 		}
 		if closer, ok := m.(Module); ok {
@@ -71,6 +71,19 @@ func (o *Options) compose(ctx context.Context, b *bundle.Bundle, depth int) (Mod
 		return nil, errors.Join(errs...)
 	}
 	return c, nil
+}
+
+// prefixed adds a name to an error, and to each one of joined errors.
+func prefixed(name string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		errs = append(errs, prefixed(name, e))
+	}
+	return errors.Join(errs...)
 }
 
 // loadPart loads the code of a part.

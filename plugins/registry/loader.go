@@ -178,7 +178,7 @@ func (l *Loader) module(ctx context.Context, b *bundle.Bundle, own policy.Limits
 	}
 	m, err := l.o.load(ctx, b, own.WithDefaults(limits))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.Path, err)
+		return nil, prefixed(b.Named(), err)
 	}
 	return m, nil
 }

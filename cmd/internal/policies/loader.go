@@ -116,7 +116,7 @@ func (l *Loader) OpenBundle(ctx context.Context, b *bundle.Bundle) (*Policy, err
 		return nil, err
 	}
 	if err := registry.SelfTest(p.Version); err != nil {
-		return nil, fmt.Errorf("%s failed its self-test: %w", b.Path, err)
+		return nil, fmt.Errorf("%s failed its self-test: %w", b.Named(), err)
 	}
 	return p, nil
 }

@@ -82,7 +82,7 @@ func (b *Builder) Bundle(ctx context.Context, name, dir, text string) (*bundle.B
 	if err != nil {
 		return nil, err
 	}
-	c.Executables = executables
+	c.Executables, c.Origin = executables, bundle.Uses
 	return c, nil
 }
 

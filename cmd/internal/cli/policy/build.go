@@ -122,6 +122,12 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	if err != nil {
 		return nil, err
 	}
+	// The module is in a temporary folder until it has passed.
+	tested.Origin = filepath.Join(dir, filepath.FromSlash(m.Module))
+	if m.Use != nil {
+		tested.Origin = filepath.Join(dir, bundle.ManifestFile)
+	}
+	tested.Origin = filepath.ToSlash(tested.Origin)
 	p, err := env.Policies.OpenBundle(ctx, tested)
 	if err != nil {
 		return nil, err
