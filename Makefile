@@ -19,13 +19,19 @@ COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 DATE    ?= $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X $(APP).Version=$(VERSION) -X $(APP).Commit=$(COMMIT) -X $(APP).Date=$(DATE)
 
-# Packages whose code or tests start goroutines that share memory run again under the race
+# Packages whose code or tests start goroutines that share memory run under the race
 # detector, which is too slow for all packages.
 RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/member core/api core/broker core/clock \
 	core/events core/kube/extender core/planner core/policy core/preempt core/replication/raftnode \
 	core/replication/raftshim core/rpc core/scheduler core/server core/server/evalqueue core/server/groupcommit core/server/heartbeat \
 	core/server/membership core/state core/storage core/storage/raftlog core/worker gossip plugins/internal/guestlog \
 	plugins/process plugins/registry plugins/wasm)
+# Many tests of the first ones are skipped there, and the given tests of the second ones.
+RACE_SKIPS   := $(addprefix ./,core/preempt core/storage plugins/process plugins/wasm)
+RACE_PARTIAL := $(addprefix ./,core/kube/extender core/replication/raftnode core/server core/storage/raftlog plugins/registry)
+RACE_SKIPPED := ^(TestAnswers_(OneEvictionPerPreemptor|UnfedServerStoresBoundedObjects)|TestFaults_NoDamageIsSilent|$\
+	TestLoad_BatchesFailedNodes|TestPolicies_Trial(StopsRegressionOfFivePercent|sOfEqualVersionsRarelyDecide)|$\
+	TestLog_SplitsLargeBatches|TestComposition_OfAllKindsAnswersAsLinkedIn|TestForesight_PlaysIdenticallyInEveryForm)$$
 
 # It ends a package that hangs; a busy machine with empty caches needs several minutes.
 TEST_TIMEOUT ?= 20m
@@ -35,6 +41,9 @@ TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
 # Most of the memory of a test is garbage, so that the heap may grow before a collection.
 TEST_GOGC     ?= 400
+# With reduced counts a package of the race detector runs there only; with normal ones, as
+# in .ci/run, all run without it too.
+COUNTS        ?= reduced
 TEST_FLAGS     = -vet off -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT)
 SOAK_TIMEOUT ?= 12h
 
@@ -108,9 +117,22 @@ pool: build ## three servers and ten nodes on loopback; the leader is killed
 	@examples/pool/pool.sh $(CEDE)
 
 .PHONY: test
-test: ## every test with reduced counts, and the race detector where it matters
+test: ## every test with reduced counts, under the race detector where it matters; COUNTS=normal
+ifeq ($(COUNTS),normal)
 	GOGC=$(TEST_GOGC) $(GO) test $(TEST_FLAGS) ./...
 	$(call race,$(TEST_FLAGS),GOGC=$(TEST_GOGC))
+else ifneq ($(COUNTS),reduced)
+	@echo 'make test: COUNTS is $(COUNTS): must be reduced or normal' >&2; exit 2
+else
+	$(QUICK) $(GO) test $(TEST_FLAGS) $(if $(HAS_RACE),$$($(call packages_but,$(filter-out $(RACE_SKIPS),$(RACE_PACKAGES)))),./...)
+	$(if $(HAS_RACE),$(QUICK) $(GO) test $(TEST_FLAGS) -run '$(RACE_SKIPPED)' $(RACE_PARTIAL))
+	$(call race,$(TEST_FLAGS),$(QUICK))
+endif
+
+QUICK = CEDE_QUICK=1 GOGC=$(TEST_GOGC)
+
+# packages_but lists all packages except the given ones.
+packages_but = $(GO) list ./... | grep -vxF $(patsubst ./%,-e $(MODULE)/%,$(1))
 
 .PHONY: soak
 soak: ## the same tests with full counts: hours
@@ -126,19 +148,15 @@ test-kubernetes: build ## stories on a real Kubernetes control plane, which is b
 	cd core/kube/controlplane && CEDE_KUBERNETES_CEDE=$(CURDIR)/$(CEDE) $(if $(SHORT),,CEDE_KUBERNETES_BUILD=1) $(GO) test -vet off -count 1 -v \
 	  $(if $(SHORT),-short) -timeout $(KUBERNETES_TIMEOUT) $(if $(STORY),-run '$(STORY)') .
 
-# Under the race detector, properties run with lower counts (sdk/policytest/soak): the
-# full counts ran without it, and a race shows early or not at all. By default, every
-# process of a test sleeps for a second when it ends.
-#
-# The race detector requires a C compiler. Without one, all other tests run, and a line
-# reports what was left out; .ci/run installs one.
-define race
-@if command -v "$$($(GO) env CC)" >/dev/null; then \
-  set -x; CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(2) $(GO) test -race $(1) $(RACE_PACKAGES); \
-else \
-  echo 'LEFT OUT: the race detector needs a C compiler (gcc or clang)' >&2; \
-fi
-endef
+# The race detector requires a C compiler. Without one, all tests run without it, and a
+# line reports what was left out; .ci/run installs one.
+HAS_RACE = $(shell command -v "$$($(GO) env CC)")
+
+# Under the race detector, properties run with reduced counts (sdk/policytest/soak): a race
+# shows early or not at all. By default, every process of a test sleeps for a second when it
+# ends.
+race = $(if $(HAS_RACE),CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(2) $(GO) test -race $(1) $(RACE_PACKAGES),\
+	@echo 'LEFT OUT: the race detector needs a C compiler (gcc or clang)' >&2)
 
 .PHONY: manifests
 manifests: ## render the Helm chart and the kustomize base, and compare them

@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"go/ast"
 	"os"
 	"os/exec"
 	"path"
@@ -15,9 +16,9 @@ import (
 // detector. Both ignore cached results, and have a timeout for full counts.
 func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 	t.Parallel()
-	soak, test := goTests(t, "soak"), goTests(t, "test")
+	soak, test := goTests(t, "soak"), goTests(t, "test", "COUNTS=normal")
 	if len(soak) != 2 || len(test) != 2 {
-		t.Fatalf("make soak runs go test %d times and make test %d times, want 2 each:\n%q\n%q", len(soak), len(test), soak, test)
+		t.Fatalf("make soak runs go test %d times and make test COUNTS=normal %d times, want 2 each:\n%q\n%q", len(soak), len(test), soak, test)
 	}
 	for i, command := range soak {
 		for _, flag := range []string{"CEDE_SOAK=1", "-count 1", "-timeout 12h"} {
@@ -36,6 +37,104 @@ func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 		t.Errorf("make soak runs the packages %v under the race detector, make test runs %v", got, want)
 	}
 	requireBuilt(t)
+}
+
+// TestMake_RunsEveryTest checks that with reduced counts `make test` leaves out a package only
+// if it runs under the race detector, and that it runs the tests of these packages that are
+// skipped there. CI uses normal counts, with which every package runs without it too.
+func TestMake_RunsEveryTest(t *testing.T) {
+	t.Parallel()
+	test, normal := goTests(t, "test"), goTests(t, "test", "COUNTS=normal")
+	if len(test) != 3 || len(normal) != 2 {
+		t.Fatalf("make test runs go test %d times, and with COUNTS=normal %d times, want 3 and 2:\n%q\n%q", len(test), len(normal), test, normal)
+	}
+	for i, command := range test {
+		if !strings.Contains(command, "CEDE_QUICK=1 ") || strings.Contains(command, " -race ") != (i == 2) {
+			t.Errorf("command %d of make test must use reduced counts, and the race detector if it is the last: %s", i+1, command)
+		}
+	}
+	raced, partial := patterns(test[2]), patterns(test[1])
+	if !slices.Equal(patterns(normal[0]), []string{"./..."}) || !slices.Equal(patterns(normal[1]), raced) || strings.Contains(normal[0]+normal[1], "CEDE_QUICK=") {
+		t.Errorf("make test COUNTS=normal must run all packages, and %v under the race detector: %q", raced, normal)
+	}
+	if ci := read(t, ".ci/run"); !strings.Contains(ci, "\nmake test COUNTS=normal\n") {
+		t.Error(".ci/run must run make test COUNTS=normal")
+	}
+	only := regexp.MustCompile(regexp.MustCompile(`-run '(.*?)'`).FindStringSubmatch(test[1])[1])
+	var omitted []string
+	for _, m := range regexp.MustCompile(`-e `+regexp.QuoteMeta(module)+`(/[^ )]+)`).FindAllStringSubmatch(test[0], -1) {
+		omitted = append(omitted, "."+m[1])
+	}
+	if len(omitted) == 0 {
+		t.Errorf("no package is left out of %s", test[0])
+	}
+	for _, p := range omitted {
+		if !slices.Contains(raced, p) {
+			t.Errorf("make test does not run %s", p)
+		}
+		skipped, others := racedTests(t, p)
+		if isPartial := slices.Contains(partial, p); isPartial != (len(skipped) > 0) {
+			t.Errorf("%s: RACE_PARTIAL of the Makefile must contain packages whose tests read soak.Race, and no others; those of this one are %v", p, skipped)
+		}
+		for _, name := range skipped {
+			if !only.MatchString(name) {
+				t.Errorf("%s of %s reads soak.Race: add it to RACE_SKIPPED in the Makefile", name, p)
+			}
+		}
+		for _, name := range others {
+			if only.MatchString(name) && slices.Contains(partial, p) {
+				t.Errorf("%s of %s does not read soak.Race: remove it from RACE_SKIPPED in the Makefile", name, p)
+			}
+		}
+	}
+}
+
+// racedTests returns the tests of a package that read soak.Race, themselves or in functions
+// of the package that they call, and the other tests.
+func racedTests(t *testing.T, pattern string) (reading, others []string) {
+	t.Helper()
+	uses := map[string]map[string]bool{} // names that a function contains, by its name
+	for _, file := range files(t, "_test.go") {
+		if path.Dir(file) != strings.TrimPrefix(pattern, "./") {
+			continue
+		}
+		for _, d := range parse(t, file, 0).Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if uses[f.Name.Name] == nil {
+				uses[f.Name.Name] = map[string]bool{}
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					uses[f.Name.Name][id.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	reads := map[string]bool{"Race": true}
+	for grown := true; grown; {
+		grown = false
+		for name, used := range uses {
+			for n := range used {
+				if reads[n] && !reads[name] {
+					reads[name], grown = true, true
+				}
+			}
+		}
+	}
+	for name := range uses {
+		switch {
+		case !strings.HasPrefix(name, "Test") || name == "TestMain":
+		case reads[name]:
+			reading = append(reading, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	return reading, others
 }
 
 // requireBuilt checks that no build constraint excludes a file that selects counts from
@@ -65,10 +164,10 @@ func requireBuilt(t *testing.T) {
 
 var goTest = regexp.MustCompile(`(?m)^.*\bgo test .*$`)
 
-// goTests returns the commands of a target that run tests.
-func goTests(t *testing.T, target string) []string {
+// goTests returns the commands of a target that run tests if there is a C compiler.
+func goTests(t *testing.T, target ...string) []string {
 	t.Helper()
-	cmd := exec.Command("make", "--no-print-directory", "-n", target)
+	cmd := exec.Command("make", append([]string{"--no-print-directory", "-n", "HAS_RACE=yes"}, target...)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "GO=go") // without those of a make that runs this test
 	out, err := cmd.Output()
