@@ -28,9 +28,12 @@ RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/mem
 	plugins/process plugins/registry plugins/wasm)
 # Many tests of the first ones are skipped there, and the given tests of the second ones.
 RACE_SKIPS   := $(addprefix ./,core/preempt core/storage plugins/process plugins/wasm)
-RACE_PARTIAL := $(addprefix ./,core/kube/extender core/replication/raftnode core/server core/storage/raftlog plugins/registry)
+RACE_PARTIAL := $(addprefix ./,core/agent core/kube/extender core/replication/raftnode core/scheduler core/server core/storage/raftlog \
+	plugins/registry)
 RACE_SKIPPED := ^(TestAnswers_(OneEvictionPerPreemptor|UnfedServerStoresBoundedObjects)|TestFaults_NoDamageIsSilent|$\
-	TestLoad_BatchesFailedNodes|TestPolicies_Trial(StopsRegressionOfFivePercent|sOfEqualVersionsRarelyDecide)|$\
+	TestLoad_BatchesFailedNodes|TestPolicies_Trial(StopsRegressionOfFivePercent|StopsWorseVersionAcrossLeaders|sOfEqualVersionsRarelyDecide)|$\
+	TestFaults_Dama(gedRecordsOrphanNoTask|geToTaskFilesIsNotSilent)|$\
+	TestBudgetSearch_ReportsCutSearch|TestRelocation_ShortcutsKeepThePlan|TestRounds_CallOnlyForLowestCost|$\
 	TestLog_SplitsLargeBatches|TestComposition_OfAllKindsAnswersAsLinkedIn|TestForesight_PlaysIdenticallyInEveryForm)$$
 
 # It ends a package that hangs; a busy machine with empty caches needs several minutes.

@@ -58,6 +58,8 @@ func condition(name string) (bool, error) {
 	switch name {
 	case "soak":
 		return soak.Full(), nil
+	case "quick":
+		return soak.Quick(), nil
 	case "wasm-rust":
 		_, err := os.Stat("/usr/lib/rustlib/wasm32-unknown-unknown/lib")
 		_, noLinker := exec.LookPath("wasm-ld")

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/agent"
 	"github.com/cede-scheduler/cede/core/agent/driver"
 	"github.com/cede-scheduler/cede/core/agent/driver/sim"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 // damages lists the ways in which the tests damage a file.
@@ -69,6 +70,7 @@ func (l *lockedBuffer) String() string {
 // allocations that are still assigned continue and are not started twice, others are
 // stopped.
 func TestFaults_DamagedRecordsOrphanNoTask(t *testing.T) {
+	skipDamageUnderRace(t)
 	for name := range damages {
 		t.Run(name, func(t *testing.T) {
 			c, dir := newCluster(), dataDir(t)
@@ -129,6 +131,7 @@ var taskFiles = map[string]taskFile{
 // Damage to a file of a task is repaired or reported. In no case does the task run twice,
 // or continue after its allocation was stopped.
 func TestFaults_DamageToTaskFilesIsNotSilent(t *testing.T) {
+	skipDamageUnderRace(t)
 	c, dir := newCluster(), dataDir(t)
 	leave := func(conf *agent.Config) { conf.StopAll = false }
 	first := startExec(t, c, dir, leave)
@@ -260,5 +263,13 @@ func TestIdentity_OfEarlierReleaseIsAccepted(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); err != nil || !strings.Contains(string(b), "\ncrc32c ") {
 		t.Errorf("file %q, error %v; want a checksum", b, err)
+	}
+}
+
+// skipDamageUnderRace skips stories about files, whose goroutines are those of TestExec.
+func skipDamageUnderRace(t *testing.T) {
+	t.Helper()
+	if soak.Race && !soak.Full() {
+		t.Skip("it starts processes of its own for each file, and TestExec runs them under the race detector")
 	}
 }

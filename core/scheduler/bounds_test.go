@@ -71,6 +71,7 @@ func TestGang_ReportsCutSearch(t *testing.T) {
 // If strict budgets allow so many pairs that not all are tried, the nodes' reasons
 // state it, and it is counted.
 func TestBudgetSearch_ReportsCutSearch(t *testing.T) {
+	skipComparisonUnderRace(t)
 	t.Parallel()
 	for _, budgets := range []int{1, 3} {
 		job := coretest.PreemptingJob(1).Obj()

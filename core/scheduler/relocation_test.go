@@ -211,6 +211,7 @@ func (f *fixture) fitsElsewhere(snap *state.Snapshot, a *model.Allocation) bool 
 // plan is the one that a search over all nodes after each placement makes, with any number of
 // workers.
 func TestRelocation_ShortcutsKeepThePlan(t *testing.T) {
+	skipComparisonUnderRace(t)
 	for seed := range uint64(60) {
 		store := mixedStore(rand.New(rand.NewPCG(seed, 23)))
 		job := coretest.Job("asker").Priority(90).Count(12).Ask(6, 6, 0).Change(func(j *model.Job) { j.Policy = "named" }).Obj()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/serve/policypb"
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
@@ -22,6 +23,9 @@ import (
 // moody loads the policy in testdata in the given mode.
 func moody(t testing.TB, h *Host, mood string) *Module {
 	t.Helper()
+	if soak.Race && !soak.Full() {
+		t.Skip("the goroutines of the host are those of other guests, which run under the race detector")
+	}
 	return guest(t, h, "testdata/guest", LoadOptions{Limits: policy.Limits{Time: 20 * time.Second}, Env: []string{"MOOD=" + mood}})
 }
 

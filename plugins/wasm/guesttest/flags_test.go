@@ -39,6 +39,7 @@ func TestFlags_AreDistinguished(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
 			needs(t, language)
+			skipSlowCompiler(t, language)
 			for bit := range policies {
 				checkFlags(t, language, bit)
 			}

@@ -36,6 +36,7 @@ func TestGuests_RebuildIdentically(t *testing.T) {
 	}
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
+			skipSlowCompiler(t, language)
 			built := build(t, language)
 			list, err := filepath.Glob(built + "/*.wasm")
 			if err != nil || len(list) == 0 {
@@ -46,6 +47,16 @@ func TestGuests_RebuildIdentically(t *testing.T) {
 				checkBuilt(t, path, compared)
 			}
 		})
+	}
+}
+
+// skipSlowCompiler skips a test with reduced counts if the compiler of the language takes
+// seconds. TestGuests_MatchSources detects sources without a new module, and TestScripts of
+// cmd/cede builds and tries a policy in each language.
+func skipSlowCompiler(t *testing.T, language string) {
+	t.Helper()
+	if soak.Quick() && language != "c" {
+		t.Skipf("the compiler of %s takes seconds: run without CEDE_QUICK", language)
 	}
 }
 
