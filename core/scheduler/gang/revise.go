@@ -7,7 +7,6 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
-	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 )
 
@@ -39,7 +38,7 @@ func (g *gang) revise(domains map[*model.Group]*feasible.Domain) error {
 		return nil
 	}
 	r := &revision{gang: g, domains: domains, first: g.order[slices.IndexFunc(g.order, g.isMissing)], best: g.takeWay()}
-	err := placement.WithoutCache(g.e, r.run)
+	err := g.e.WithoutMoves(r.run)
 	r.best.reinstate(g)
 	return err
 }

@@ -107,6 +107,16 @@ func (e *Evaluation) WithoutPreemption(moves bool, f func() error) error {
 	return err
 }
 
+// WithoutMoves calls f without moving instances of other jobs, and without caching the failures
+// inside.
+func (e *Evaluation) WithoutMoves(f func() error) error {
+	rate := e.Moves.rate
+	e.Moves.rate = nil
+	err := WithoutCache(e, f)
+	e.Moves.rate = rate
+	return err
+}
+
 // WithoutCache calls f without caching the failures inside, because they are not those of the
 // evaluation.
 func WithoutCache(e *Evaluation, f func() error) error {

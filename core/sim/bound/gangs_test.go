@@ -84,3 +84,26 @@ func TestRecorder_GangsInNestedDomainsAreNearTheBound(t *testing.T) {
 		})
 	}
 }
+
+// A gang that evicts is not revised by moves, which belong to the commit group of their placement.
+func TestRecorder_GangsInNestedDomainsMoveInWholeGroups(t *testing.T) {
+	t.Parallel()
+	evicting := 0
+	for seed := range uint64(soak.Count(150, 3000)) {
+		f := nestedGang(seed, "zone")
+		f.Scheduler.Moves = &scenario.Moves{PerJob: 2, Window: scenario.Duration(time.Hour)}
+		run, err := sim.Play(context.Background(), f, sim.Options{Policy: "least-waste", Resolve: resolve})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(run.Faults) > 0 {
+			t.Fatalf("seed %d: %v", seed, run.Faults[0])
+		}
+		if len(run.Result.Evicted) > 0 {
+			evicting++
+		}
+	}
+	if evicting < 50 {
+		t.Errorf("%d runs evict: too few", evicting)
+	}
+}
