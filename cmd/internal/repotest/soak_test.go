@@ -169,7 +169,9 @@ func goTests(t *testing.T, target ...string) []string {
 	t.Helper()
 	cmd := exec.Command("make", append([]string{"--no-print-directory", "-n", "HAS_RACE=yes"}, target...)...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "GO=go") // without those of a make that runs this test
+	// A make that runs this test exports its flags and the variables of its command line.
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "COUNTS=") })
+	cmd.Env = append(env, "MAKEFLAGS=", "GO=go")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("make -n %s: %v", target, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 )
 
@@ -38,7 +39,7 @@ func (g *gang) revise(domains map[*model.Group]*feasible.Domain) error {
 		return nil
 	}
 	r := &revision{gang: g, domains: domains, first: g.order[slices.IndexFunc(g.order, g.isMissing)], best: g.takeWay()}
-	err := g.e.WithoutMoves(r.run)
+	err := placement.WithoutMoves(g.e, r.run)
 	r.best.reinstate(g)
 	return err
 }

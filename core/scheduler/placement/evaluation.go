@@ -109,7 +109,7 @@ func (e *Evaluation) WithoutPreemption(moves bool, f func() error) error {
 
 // WithoutMoves calls f without moving instances of other jobs, and without caching the failures
 // inside.
-func (e *Evaluation) WithoutMoves(f func() error) error {
+func WithoutMoves(e *Evaluation, f func() error) error {
 	rate := e.Moves.rate
 	e.Moves.rate = nil
 	err := WithoutCache(e, f)
