@@ -112,7 +112,7 @@ func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 func TestRecorder_EvictionsOnlyOmitsMovesAndUnplacedWork(t *testing.T) {
 	t.Parallel()
 	skipped, raised := 0, 0
-	for seed := range uint64(soak.Count(16, 400)) {
+	for seed := range uint64(max(16, soak.Count(16, 400))) { // in few of them, a bound is higher without moves
 		file, moves := mixes.Generate(seed), seed%2 == 1
 		file.Scheduler.Policy = ""
 		if moves {
