@@ -417,6 +417,11 @@ func (p *processPool) checkConverged(jobs []string) {
 		}
 	}
 	var hashes []string
+	defer func() {
+		if p.t.Failed() {
+			p.t.Logf("index and state hash of the servers: %q", hashes)
+		}
+	}()
 	eventually(p.t, "all servers have the same state", func() bool {
 		hashes = nil
 		for _, s := range p.servers {
