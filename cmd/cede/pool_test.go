@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -177,6 +178,22 @@ func (p *processPool) run(name, program, conf string, log *outputBuffer) (*exec.
 		}
 	})
 	return cmd, ended
+}
+
+// logBlocked ends the servers, and logs their goroutines that have been blocked for minutes by
+// others. Those that wait for work are in a select or receive.
+func (p *processPool) logBlocked() {
+	for _, s := range p.servers {
+		before := len(s.log.String())
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // fails if the process has exited
+		<-s.exited
+		for _, g := range strings.Split(s.log.String()[before:], "\n\n") {
+			head, _, _ := strings.Cut(g, "\n")
+			if strings.Contains(head, " minutes") && (strings.Contains(head, "[sync.") || strings.Contains(head, "[chan send")) {
+				p.t.Logf("%s: %s", s.name, g[:min(len(g), 1500)])
+			}
+		}
+	}
 }
 
 // tail returns the last n bytes of a text.
@@ -420,6 +437,7 @@ func (p *processPool) checkConverged(jobs []string) {
 	defer func() {
 		if p.t.Failed() {
 			p.t.Logf("index and state hash of the servers: %q", hashes)
+			p.logBlocked()
 		}
 	}()
 	eventually(p.t, "all servers have the same state", func() bool {
