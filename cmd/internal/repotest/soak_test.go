@@ -170,8 +170,8 @@ func goTests(t *testing.T, target ...string) []string {
 	cmd := exec.Command("make", append([]string{"--no-print-directory", "-n", "HAS_RACE=yes"}, target...)...)
 	cmd.Dir = root
 	// A make that runs this test exports its flags and the variables of its command line.
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "COUNTS=") })
-	cmd.Env = append(env, "MAKEFLAGS=", "GO=go")
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "COUNTS=") })
+	cmd.Env = append(cmd.Env, "MAKEFLAGS=", "GO=go")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("make -n %s: %v", target, err)
