@@ -187,7 +187,7 @@ func (p *processPool) logBlocked() {
 		before := len(s.log.String())
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // fails if the process has exited
 		<-s.exited
-		for _, g := range strings.Split(s.log.String()[before:], "\n\n") {
+		for g := range strings.SplitSeq(s.log.String()[before:], "\n\n") {
 			head, _, _ := strings.Cut(g, "\n")
 			if strings.Contains(head, " minutes") && (strings.Contains(head, "[sync.") || strings.Contains(head, "[chan send")) {
 				p.t.Logf("%s: %s", s.name, g[:min(len(g), 1500)])
