@@ -94,8 +94,8 @@ func split(sample, slots []int32) (_, others []int32) {
 }
 
 // findLimit returns the highest priority with which an option may rank before the best one of the
-// sample; nil if there is no such limit. The chooser is called about single victims that lose
-// nothing, of a few priorities at a time: any option with a victim of that priority has at least
+// sample, or nil if every priority may. It calls the chooser about single victims without lost
+// work, of a few priorities at a time: an option with a victim of such a priority has at least
 // the same tiers.
 func (f *Finder) findLimit() *prune.Limit {
 	best, known := f.rounds.bestFound(f)

@@ -16,10 +16,7 @@ import (
 // detector. Both ignore cached results, and have a timeout for full counts.
 func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 	t.Parallel()
-	soak, test := goTests(t, "soak"), goTests(t, "test", "COUNTS=normal")
-	if len(soak) != 2 || len(test) != 2 {
-		t.Fatalf("make soak runs go test %d times and make test COUNTS=normal %d times, want 2 each:\n%q\n%q", len(soak), len(test), soak, test)
-	}
+	soak, test := goTests(t, 2, "soak"), goTests(t, 2, "test", "COUNTS=normal")
 	for i, command := range soak {
 		for _, flag := range []string{"CEDE_SOAK=1", "-count 1", "-timeout 12h"} {
 			if !strings.Contains(command, flag+" ") {
@@ -44,10 +41,7 @@ func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 // skipped there. CI uses normal counts, with which every package runs without it too.
 func TestMake_RunsEveryTest(t *testing.T) {
 	t.Parallel()
-	test, normal := goTests(t, "test"), goTests(t, "test", "COUNTS=normal")
-	if len(test) != 3 || len(normal) != 2 {
-		t.Fatalf("make test runs go test %d times, and with COUNTS=normal %d times, want 3 and 2:\n%q\n%q", len(test), len(normal), test, normal)
-	}
+	test, normal := goTests(t, 3, "test"), goTests(t, 2, "test", "COUNTS=normal")
 	for i, command := range test {
 		if !strings.Contains(command, "CEDE_QUICK=1 ") || strings.Contains(command, " -race ") != (i == 2) {
 			t.Errorf("command %d of make test must use reduced counts, and the race detector if it is the last: %s", i+1, command)
@@ -164,8 +158,8 @@ func requireBuilt(t *testing.T) {
 
 var goTest = regexp.MustCompile(`(?m)^.*\bgo test .*$`)
 
-// goTests returns the commands of a target that run tests if there is a C compiler.
-func goTests(t *testing.T, target ...string) []string {
+// goTests returns the n commands of a target that run tests if there is a C compiler.
+func goTests(t *testing.T, n int, target ...string) []string {
 	t.Helper()
 	cmd := exec.Command("make", append([]string{"--no-print-directory", "-n", "HAS_RACE=yes"}, target...)...)
 	cmd.Dir = root
@@ -176,7 +170,11 @@ func goTests(t *testing.T, target ...string) []string {
 	if err != nil {
 		t.Fatalf("make -n %s: %v", target, err)
 	}
-	return goTest.FindAllString(string(out), -1)
+	commands := goTest.FindAllString(string(out), -1)
+	if len(commands) != n {
+		t.Fatalf("make %s runs go test %d times, want %d: %q", target, len(commands), n, commands)
+	}
+	return commands
 }
 
 // patterns returns the package patterns of a go test command.

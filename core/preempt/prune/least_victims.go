@@ -20,7 +20,7 @@ const (
 // that each is at least as high in every column. So a policy with Info.Monotone gives no option
 // lower tiers than it gives to one of the lists.
 type LeastVictims struct {
-	Levels []LeastLevel // of levels; empty: no option has a highest priority below the limit
+	Levels []LeastLevel // of levels; empty: all options exceed the limit
 	Use    model.Vector // of each victim, if the policy reads it
 
 	levels [maxLevels]LeastLevel
