@@ -9,7 +9,8 @@ import (
 // A transportFilter is a transport that inspects requests from other servers
 // before Raft receives them: it rewrites votes (vote.go), and answers or trims
 // requests that this server does not need (stale_rpc.go). Requests are
-// inspected one at a time, in order of arrival.
+// inspected one at a time, in order of arrival. Heartbeats are inspected on the
+// goroutines of their connections (heartbeat.go).
 type transportFilter struct {
 	raft.Transport
 	raft.WithPreVote
@@ -17,8 +18,9 @@ type transportFilter struct {
 	logs      raft.LogStore
 	snapshots raft.SnapshotStore
 	lock      snapshotLock
-	raft      *raft.Raft    // set by run, before the first request
-	silence   time.Duration // see voteAfter
+	raft      *raft.Raft     // set by run, before the first request
+	heartbeat func(raft.RPC) // Raft's handler of heartbeats
+	silence   time.Duration  // see voteAfter
 }
 
 var (
@@ -54,6 +56,7 @@ func (t *transportFilter) Close() error {
 // run inspects requests until stop is closed.
 func (t *transportFilter) run(r *raft.Raft, stop <-chan struct{}) {
 	t.raft = r
+	t.Transport.SetHeartbeatHandler(func(rpc raft.RPC) { t.handleHeartbeat(rpc, stop) })
 	in := t.Transport.Consumer()
 	for {
 		select {
