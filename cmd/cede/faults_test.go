@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/snapshot"
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -69,7 +70,7 @@ func newDataImage(t *testing.T, config string, crash bool) *dataImage {
 	} else {
 		d.stop()
 	}
-	copyDir(t, d.dataDir, i.dir)
+	storagetest.CopyDir(t, d.dataDir, i.dir)
 	return i
 }
 
@@ -81,7 +82,7 @@ func minimalJob(id string) *client.Job {
 func (i *dataImage) newServer(t *testing.T) *serverProcess {
 	t.Helper()
 	d := newServer(t, "", i.config)
-	copyDir(t, i.dir, d.dataDir)
+	storagetest.CopyDir(t, i.dir, d.dataDir)
 	return d
 }
 
@@ -404,7 +405,7 @@ func TestFaults_ReportsMissingPermissions(t *testing.T) {
 	}
 	t.Cleanup(func() { must(t, os.RemoveAll(public)) })
 	d := newServer(t, filepath.Join(public, "data"), fullLogConfig)
-	copyDir(t, i.dir, d.dataDir)
+	storagetest.CopyDir(t, i.dir, d.dataDir)
 	d.user, d.dir, d.configFile, d.program = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}, public, filepath.Join(public, "cede.yaml"), filepath.Join(public, "program")
 	d.configure(fullLogConfig)
 	b, err := os.ReadFile(cedetest.Program(t))

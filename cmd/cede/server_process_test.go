@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -239,26 +238,4 @@ func (d *serverProcess) readBootstrapToken() {
 func (d *serverProcess) cede(args ...string) (stdout, stderr string, code int) {
 	d.t.Helper()
 	return runCommand(d.t, newCommand(d.t, []string{"TMPDIR=" + d.dir, "CEDE_ADDR=" + d.url, "CEDE_TOKEN=" + d.token}, args...))
-}
-
-// copyDir copies a directory recursively.
-func copyDir(t *testing.T, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, strings.TrimPrefix(path, from))
-		if e.IsDir() {
-			return os.MkdirAll(target, 0o700)
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, b, 0o600)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

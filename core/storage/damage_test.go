@@ -60,26 +60,8 @@ func logImage(t testing.TB, closed bool) string {
 			t.Fatal(err)
 		}
 	}
-	copyTree(t, from, to)
+	storagetest.CopyDir(t, from, to)
 	return to
-}
-
-// copyTree copies a directory and keeps the holes of its files.
-func copyTree(t testing.TB, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		there := to + strings.TrimPrefix(path, from)
-		if d.IsDir() {
-			return os.MkdirAll(there, 0o700)
-		}
-		return disk.CopySparse(path, there)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // one returns the last file that matches the pattern.
@@ -221,7 +203,7 @@ func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 		}},
 		{"log: rolled back", closed, func(t *testing.T, dir string) {
 			older := t.TempDir()
-			copyTree(t, dir, older)
+			storagetest.CopyDir(t, dir, older)
 			l := storagetest.OpenLog(t, dir)
 			if err := l.SetUint64([]byte("CurrentTerm"), 4); err != nil { // a vote is enough
 				t.Fatal(err)
@@ -230,7 +212,7 @@ func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 				t.Fatal(err)
 			}
 			remove(t, filepath.Join(dir, "raft/log"))
-			copyTree(t, filepath.Join(older, "raft/log"), filepath.Join(dir, "raft/log"))
+			storagetest.CopyDir(t, filepath.Join(older, "raft/log"), filepath.Join(dir, "raft/log"))
 		}},
 		{"rollback guard: missing", closed, func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "raft/tail")) }},
 		{"rollback guard: both marks damaged", closed, func(t *testing.T, dir string) { write(t, filepath.Join(dir, "raft/tail"), make([]byte, 1024)) }},
@@ -242,7 +224,7 @@ func TestOpen_RefusesDamageWithRemedy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			copyTree(t, c.image, dir)
+			storagetest.CopyDir(t, c.image, dir)
 			c.damage(t, dir)
 			before := fingerprint(t, dir)
 			if out := run(t, "doctor", dir); !strings.HasPrefix(out, "damaged true") {
@@ -283,7 +265,7 @@ func TestOpen_AcceptsRemaindersOfCrash(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			copyTree(t, crashed, dir)
+			storagetest.CopyDir(t, crashed, dir)
 			c.damage(t, dir)
 			write(t, filepath.Join(dir, "node-id"), checkedfile.Encode([]byte("server-1")))
 			if report, err := doctor.Run(t.Context(), dir); err != nil || report.Damaged() || report.Log.Last != imageEntries+1 {
@@ -395,7 +377,7 @@ func TestSnapshots_DamageNamesFile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			copyTree(t, image, dir)
+			storagetest.CopyDir(t, image, dir)
 			path := newest(t, dir)
 			c.damage(t, path)
 			report, err := doctor.Run(t.Context(), dir)
@@ -465,7 +447,7 @@ func TestSnapshots_FallsBackIfLogReachesPrevious(t *testing.T) {
 
 func TestOpen_RefusesLogThatNoSnapshotReaches(t *testing.T) {
 	dir := t.TempDir()
-	copyTree(t, serverImage(t), dir)
+	storagetest.CopyDir(t, serverImage(t), dir)
 	remove(t, filepath.Join(dir, "raft", "snapshots"))
 	_, err := storage.Open(storagetest.Config(dir))
 	if err == nil || !strings.Contains(err.Error(), "no snapshot reaches entry 700") {
@@ -500,7 +482,7 @@ func TestDoctor_ReportsHealthyServer(t *testing.T) {
 
 func TestDoctor_ReportsEachGapOnce(t *testing.T) {
 	dir := t.TempDir()
-	copyTree(t, serverImage(t), dir)
+	storagetest.CopyDir(t, serverImage(t), dir)
 	for _, gap := range [][2]uint64{{750, 790}, {800, 800}, {990, 1000}} {
 		if err := removeEntries(datadir.Layout{Dir: dir}, gap[0], gap[1]); err != nil {
 			t.Fatal(err)
@@ -524,7 +506,7 @@ func TestDoctor_FindsDamageInStore(t *testing.T) {
 	image := serverImage(t)
 	for _, part := range []float64{0.1, 0.3, 0.5, 0.7, 0.9} {
 		dir := t.TempDir()
-		copyTree(t, image, dir)
+		storagetest.CopyDir(t, image, dir)
 		flip(t, one(t, dir, "store/*.sst"), part)
 		r, err := doctor.Run(t.Context(), dir)
 		if err != nil || !r.Damaged() {
@@ -542,7 +524,7 @@ func TestDoctor_HandlesUnusualDirectories(t *testing.T) {
 		t.Error("missing directory was accepted")
 	}
 	dir := t.TempDir()
-	copyTree(t, serverImage(t), dir)
+	storagetest.CopyDir(t, serverImage(t), dir)
 	remove(t, filepath.Join(dir, "node-id"))
 	write(t, filepath.Join(dir, "notes.txt"), []byte("x"))
 	r, err = doctor.Run(t.Context(), dir)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
 	"github.com/cede-scheduler/cede/core/storage/storagetest/lossy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
@@ -17,7 +18,7 @@ func powerCut(t *testing.T, l *lossy.Disk, writer *process) string {
 	l.PowerOff()
 	writer.kill(func(string) {})
 	dir := t.TempDir()
-	copyTree(t, l.Dir, dir)
+	storagetest.CopyDir(t, l.Dir, dir)
 	return dir
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
 )
 
 // A crash during the deletion of an old snapshot leaves one of its files. That is not
@@ -15,10 +16,10 @@ import (
 func TestSnapshots_DeletesRemnantsOfOldOnes(t *testing.T) {
 	for _, lost := range []string{"meta.json", "state.bin"} {
 		dir := t.TempDir()
-		copyTree(t, serverImage(t), dir)
+		storagetest.CopyDir(t, serverImage(t), dir)
 		snapshots := filepath.Join(dir, "raft", "snapshots")
 		old := filepath.Join(snapshots, "1-300-1700000000000")
-		copyTree(t, one(t, dir, "raft/snapshots/*-600-*"), old)
+		storagetest.CopyDir(t, one(t, dir, "raft/snapshots/*-600-*"), old)
 		remove(t, filepath.Join(old, lost))
 		if r, err := doctor.Run(t.Context(), dir); err != nil || r.Damaged() {
 			t.Errorf("without %s: %+v, %v", lost, r, err)

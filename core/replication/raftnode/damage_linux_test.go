@@ -24,6 +24,7 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 
+	"github.com/cede-scheduler/cede/core/storage/storagetest"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
@@ -130,53 +131,14 @@ func makeImage(t *testing.T, dir string, stopped bool) {
 		t.Fatal(errors.Join(err, s.stop()))
 	}
 	if !stopped {
-		copyDirectory(t, live, dir)
+		storagetest.CopyDir(t, live, dir)
 	}
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
 	if stopped {
-		copyDirectory(t, live, dir)
+		storagetest.CopyDir(t, live, dir)
 	}
-}
-
-// copyDirectory copies a directory with the holes of its files.
-func copyDirectory(t *testing.T, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		there := to + strings.TrimPrefix(path, from)
-		if d.IsDir() {
-			return os.MkdirAll(there, 0o700)
-		}
-		return copySparse(path, there)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func copySparse(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	err = eachExtent(in, func(start, end int64) error {
-		_, err := io.Copy(io.NewOffsetWriter(out, start), io.NewSectionReader(in, start, end-start))
-		return err
-	})
-	info, statErr := in.Stat()
-	if statErr == nil {
-		statErr = out.Truncate(info.Size())
-	}
-	return errors.Join(err, statErr, out.Close())
 }
 
 // eachExtent calls f for each part of a file that is not a hole.
@@ -350,7 +312,7 @@ func (m *matrix) prepare(c damagedCase) string {
 		m.t.Error(err)
 		return dir
 	}
-	copyDirectory(m.t, m.image, dir)
+	storagetest.CopyDir(m.t, m.image, dir)
 	if c.path == "" {
 		return dir
 	}
