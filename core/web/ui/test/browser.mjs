@@ -36,10 +36,11 @@ page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && !/^
 /** Opens a page of the console as if it were the first one. */
 async function open(path, { viewport, colorScheme }) {
   await page.unrouteAll({ behavior: "ignoreErrors" });
-  await page.goto("about:blank");
   await page.setViewportSize(viewport);
   await page.emulateMedia({ colorScheme });
-  problems = [];
+  // A blank page in between would start another process. The page of the story before may
+  // report problems until this one replaces it.
+  page.once("framenavigated", () => (problems = []));
   await page.goto(url + path);
   await page.getByRole("status").getByText("live").waitFor();
 }
