@@ -26,8 +26,15 @@ RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/mem
 	core/replication/raftshim core/rpc core/scheduler core/server core/server/evalqueue core/server/groupcommit core/server/heartbeat \
 	core/server/membership core/state core/storage core/storage/raftlog core/worker gossip plugins/internal/guestlog \
 	plugins/process plugins/registry plugins/wasm)
-# Many tests of the first ones are skipped there, and the given tests of the second ones.
-RACE_SKIPS   := $(addprefix ./,core/preempt core/storage plugins/process plugins/wasm)
+# Most tests of the first ones gain nothing from it: with reduced counts, they run without it,
+# and those whose goroutines share memory run under it too. Of the second ones, the given tests
+# are skipped under it.
+RACE_SELECTED := $(addprefix ./,core/preempt core/storage plugins/process plugins/wasm)
+RACE_SHARED   := ^(TestFinder_(ResultIsIndependentOfWorkersAndCalls|FaultIsIndependentOfWorkers|ProtectionIsIndependentOfWorkers)|$\
+	TestStore_ReportsBackgroundDeletions|TestSnapshots_DeletesRemnantsOfOldOnes|$\
+	TestBackoff_WaitEndsWithHost|TestModule_(CountsConcurrentLossesOnce|IsConcurrent|CanBeSwappedUnderLoad)|$\
+	TestHost_CloseEndsRunningCallsAndStarts|TestLoad_CanBeCanceled|TestVersion_ReplacesProcessThatDiedIdle|$\
+	TestInstance_(DiesBetweenCalls|OutlivesThreads)|TestCall_LogsOutputOfGuests)$$
 RACE_PARTIAL := $(addprefix ./,core/agent core/kube/extender core/replication/raftnode core/scheduler core/server core/storage/raftlog \
 	plugins/registry)
 RACE_SKIPPED := ^(TestAnswers_(OneEvictionPerPreemptor|UnfedServerStoresBoundedObjects)|TestFaults_NoDamageIsSilent|$\
@@ -44,8 +51,8 @@ TEST_PACKAGES ?= 3
 TEST_PARALLEL ?= 4
 # Most of the memory of a test is garbage, so that the heap may grow before a collection.
 TEST_GOGC     ?= 400
-# With reduced counts a package of the race detector runs there only; with normal ones, as
-# in .ci/run, all run without it too.
+# With reduced counts a test runs with or without the race detector; with normal ones, as in
+# .ci/run, all run without it, and all of RACE_PACKAGES under it too.
 COUNTS        ?= reduced
 TEST_FLAGS     = -vet off -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT)
 SOAK_TIMEOUT ?= 12h
@@ -123,16 +130,18 @@ pool: build ## three servers and ten nodes on loopback; the leader is killed
 test: ## every test with reduced counts, under the race detector where it matters; COUNTS=normal
 ifeq ($(COUNTS),normal)
 	GOGC=$(TEST_GOGC) $(GO) test $(TEST_FLAGS) ./...
-	$(call race,$(TEST_FLAGS),GOGC=$(TEST_GOGC))
+	$(call race,$(TEST_FLAGS),GOGC=$(TEST_GOGC),$(RACE_PACKAGES))
 else ifneq ($(COUNTS),reduced)
 	@echo 'make test: COUNTS is $(COUNTS): must be reduced or normal' >&2; exit 2
 else
-	$(QUICK) $(GO) test $(TEST_FLAGS) $(if $(HAS_RACE),$$($(call packages_but,$(filter-out $(RACE_SKIPS),$(RACE_PACKAGES)))),./...)
+	$(QUICK) $(GO) test $(TEST_FLAGS) $(if $(HAS_RACE),$$($(call packages_but,$(RACE_ONLY))),./...)
 	$(if $(HAS_RACE),$(QUICK) $(GO) test $(TEST_FLAGS) -run '$(RACE_SKIPPED)' $(RACE_PARTIAL))
-	$(call race,$(TEST_FLAGS),$(QUICK))
+	$(call race,$(TEST_FLAGS),$(QUICK),$(RACE_ONLY))
+	$(if $(HAS_RACE),$(call race,$(TEST_FLAGS) -run '$(RACE_SHARED)',$(QUICK),$(RACE_SELECTED)))
 endif
 
-QUICK = CEDE_QUICK=1 GOGC=$(TEST_GOGC)
+QUICK     = CEDE_QUICK=1 GOGC=$(TEST_GOGC)
+RACE_ONLY = $(filter-out $(RACE_SELECTED),$(RACE_PACKAGES))
 
 # packages_but lists all packages except the given ones.
 packages_but = $(GO) list ./... | grep -vxF $(patsubst ./%,-e $(MODULE)/%,$(1))
@@ -140,7 +149,7 @@ packages_but = $(GO) list ./... | grep -vxF $(patsubst ./%,-e $(MODULE)/%,$(1))
 .PHONY: soak
 soak: ## the same tests with full counts: hours
 	CEDE_SOAK=1 $(GO) test -vet off -count 1 -timeout $(SOAK_TIMEOUT) ./...
-	$(call race,-vet off -count 1 -timeout $(SOAK_TIMEOUT),CEDE_SOAK=1)
+	$(call race,-vet off -count 1 -timeout $(SOAK_TIMEOUT),CEDE_SOAK=1,$(RACE_PACKAGES))
 
 # A module of its own with pinned versions. With SHORT=1 the stories are reduced, and
 # skipped if the programs of Kubernetes were not built before.
@@ -158,7 +167,7 @@ HAS_RACE = $(shell command -v "$$($(GO) env CC)")
 # Under the race detector, properties run with reduced counts (sdk/policytest/soak): a race
 # shows early or not at all. By default, every process of a test sleeps for a second when it
 # ends.
-race = $(if $(HAS_RACE),CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(2) $(GO) test -race $(1) $(RACE_PACKAGES),\
+race = $(if $(HAS_RACE),CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(2) $(GO) test -race $(1) $(3),\
 	@echo 'LEFT OUT: the race detector needs a C compiler (gcc or clang)' >&2)
 
 .PHONY: manifests

@@ -130,13 +130,20 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 	}
 }
 
-var draws = regexp.MustCompile(`--draws \d+`)
+var (
+	draws      = regexp.MustCompile(`--draws \d+`)
+	policyTest = regexp.MustCompile(`(?m)^bin/cede policy test [^\n|]*$`)
+)
 
 // reduced returns commands that show no output, with two draws of each workload unless full
-// counts are selected.
+// counts are selected. With reduced counts, policies are tested on fewer cases, as in the
+// scripts of cmd/cede.
 func reduced(commands string) string {
 	if soak.Full() {
 		return commands
+	}
+	if soak.Quick() {
+		commands = policyTest.ReplaceAllString(commands, "$0 --runs 50")
 	}
 	return draws.ReplaceAllString(commands, "--draws 2")
 }

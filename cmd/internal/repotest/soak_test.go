@@ -38,23 +38,32 @@ func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 
 // TestMake_RunsEveryTest checks that with reduced counts `make test` leaves out a package only
 // if it runs under the race detector, and that it runs the tests of these packages that are
-// skipped there. CI uses normal counts, with which every package runs without it too.
+// skipped there. Of other packages, it runs selected tests under the race detector. CI uses
+// normal counts, with which every package runs without it too, and all of these under it.
 func TestMake_RunsEveryTest(t *testing.T) {
 	t.Parallel()
-	test, normal := goTests(t, 3, "test"), goTests(t, 2, "test", "COUNTS=normal")
+	test, normal := goTests(t, 4, "test"), goTests(t, 2, "test", "COUNTS=normal")
 	for i, command := range test {
-		if !strings.Contains(command, "CEDE_QUICK=1 ") || strings.Contains(command, " -race ") != (i == 2) {
-			t.Errorf("command %d of make test must use reduced counts, and the race detector if it is the last: %s", i+1, command)
+		if !strings.Contains(command, "CEDE_QUICK=1 ") || strings.Contains(command, " -race ") != (i >= 2) {
+			t.Errorf("command %d of make test must use reduced counts, and the race detector if it is one of the last two: %s", i+1, command)
 		}
 	}
-	raced, partial := patterns(test[2]), patterns(test[1])
-	if !slices.Equal(patterns(normal[0]), []string{"./..."}) || !slices.Equal(patterns(normal[1]), raced) || strings.Contains(normal[0]+normal[1], "CEDE_QUICK=") {
-		t.Errorf("make test COUNTS=normal must run all packages, and %v under the race detector: %q", raced, normal)
+	partial, raced, selected := patterns(test[1]), patterns(test[2]), patterns(test[3])
+	all := slices.Sorted(slices.Values(slices.Concat(raced, selected)))
+	if !slices.Equal(patterns(normal[0]), []string{"./..."}) || !slices.Equal(slices.Sorted(slices.Values(patterns(normal[1]))), all) || strings.Contains(normal[0]+normal[1], "CEDE_QUICK=") {
+		t.Errorf("make test COUNTS=normal must run all packages, and %v under the race detector: %q", all, normal)
 	}
 	if ci := read(t, ".ci/run"); !strings.Contains(ci, "\nmake test COUNTS=normal\n") {
 		t.Error(".ci/run must run make test COUNTS=normal")
 	}
-	only := regexp.MustCompile(regexp.MustCompile(`-run '(.*?)'`).FindStringSubmatch(test[1])[1])
+	run := regexp.MustCompile(`-run '(.*?)'`)
+	only, shared := regexp.MustCompile(run.FindStringSubmatch(test[1])[1]), regexp.MustCompile(run.FindStringSubmatch(test[3])[1])
+	for _, p := range selected {
+		skipped, others := racedTests(t, p)
+		if !slices.ContainsFunc(append(skipped, others...), shared.MatchString) {
+			t.Errorf("%s: RACE_SHARED of the Makefile selects none of its tests", p)
+		}
+	}
 	var omitted []string
 	for _, m := range regexp.MustCompile(`-e `+regexp.QuoteMeta(module)+`(/[^ )]+)`).FindAllStringSubmatch(test[0], -1) {
 		omitted = append(omitted, "."+m[1])
