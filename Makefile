@@ -26,22 +26,34 @@ RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/mem
 	core/replication/raftshim core/rpc core/scheduler core/server core/server/evalqueue core/server/groupcommit core/server/heartbeat \
 	core/server/membership core/state core/storage core/storage/raftlog core/worker gossip plugins/internal/guestlog \
 	plugins/process plugins/registry plugins/wasm)
-# Most tests of the first ones gain nothing from it: with reduced counts, they run without it,
-# and those whose goroutines share memory run under it too. Of the second ones, the given tests
-# are skipped under it.
-RACE_SELECTED := $(addprefix ./,core/preempt core/storage plugins/process plugins/wasm)
-RACE_SHARED   := ^(TestFinder_(ResultIsIndependentOfWorkersAndCalls|FaultIsIndependentOfWorkers|ProtectionIsIndependentOfWorkers)|$\
-	TestStore_ReportsBackgroundDeletions|TestSnapshots_DeletesRemnantsOfOldOnes|$\
-	TestBackoff_WaitEndsWithHost|TestModule_(CountsConcurrentLossesOnce|IsConcurrent|CanBeSwappedUnderLoad)|$\
-	TestHost_CloseEndsRunningCallsAndStarts|TestLoad_CanBeCanceled|TestVersion_ReplacesProcessThatDiedIdle|$\
-	TestInstance_(DiesBetweenCalls|OutlivesThreads)|TestCall_LogsOutputOfGuests)$$
-RACE_PARTIAL := $(addprefix ./,core/agent core/kube/extender core/replication/raftnode core/scheduler core/server core/storage/raftlog \
-	plugins/registry)
-RACE_SKIPPED := ^(TestAnswers_(OneEvictionPerPreemptor|UnfedServerStoresBoundedObjects)|TestFaults_NoDamageIsSilent|$\
-	TestLoad_BatchesFailedNodes|TestPolicies_Trial(StopsRegressionOfFivePercent|StopsWorseVersionAcrossLeaders|sOfEqualVersionsRarelyDecide)|$\
+# With reduced counts, the first ones run without it, and under it only the tests whose goroutines
+# share most memory. The others run under it only, except for the tests that are skipped there.
+RACE_SELECTED := $(addprefix ./,core/api core/preempt core/server core/storage gossip plugins/process plugins/registry \
+	plugins/wasm)
+RACE_SHARED   := TestAPI_ServesConcurrentRequests TestBlockingQuery_EndsWithCallerOrServer TestBlockingQuery_SeesChangeDuringSetup \
+	TestBlockingQuery_SeesChangesBetweenQueries TestBlockingQuery_WaitsForPolicyChange TestBlockingQuery_WaitsForRelevantChange \
+	TestBlockingQuery_WakesWhenNodeGoesDown TestBudgets_ReportStatus TestClusters_AgentReceivesAndReportsAssignments \
+	TestComparisons_ReportStateAndErrors TestConnections_Limited TestPanics_FailOnlyTheirRequest TestScale_LosesNoUpdate \
+	TestSlowClients_DisconnectedButBlockingQueriesKept TestStream_EndsWithItsToken TestStream_Filters TestStream_LastsUntilServerStops \
+	TestStream_ReportsStartAheadOfState TestStream_ResumesAndReportsLostEvents TestStream_ResumesWithinAnIndex \
+	TestFinder_FaultIsIndependentOfWorkers TestFinder_ProtectionIsIndependentOfWorkers TestFinder_ResultIsIndependentOfWorkersAndCalls \
+	TestActivatePolicy_DropsNothingUnderLoad TestCheckAndSet_LosesNoUpdate TestCluster_HoldsUnderFaults TestEvalQueue_ChangesOfLeaderLoseNothing \
+	TestLoadPolicy_ConcurrentLoads TestLoad_ShedsQueuedEvaluations TestMembership_RestartedServerStaysAndDeadServerIsRemoved \
+	TestRegisterNode_RefusalAffectsItsCallerOnly TestRestoreSnapshot_SucceedsUnderLoad TestRunRebalance_ConcurrentRunsDoEachStepOnce \
+	TestServer_ConcurrentPreemptionsRespectStrictBudget TestServer_LosesLeadershipUnderLoad TestUpgrade_RollingUpgrade \
+	TestSnapshots_DeletesRemnantsOfOldOnes TestStore_ReportsBackgroundDeletions \
+	TestPool_DiscoversAllMembersThroughOneSeed TestPool_IgnoresTagsWhileLeaving TestPool_KeepsMembersDuringClusterIDChange \
+	TestPool_KeepsStoppedMember TestPool_PropagatesChangedTags TestPool_RejectsForeignMembers TestPool_RotatesKeys \
+	TestBackoff_WaitEndsWithHost TestCall_LogsOutputOfGuests TestHost_CloseEndsRunningCallsAndStarts TestInstance_DiesBetweenCalls \
+	TestInstance_OutlivesThreads TestLoad_CanBeCanceled TestModule_CountsConcurrentLossesOnce TestModule_IsConcurrent \
+	TestVersion_ReplacesProcessThatDiedIdle \
+	TestActiveSet_SwapsAtomicallyUnderLoad \
+	TestModule_CanBeSwappedUnderLoad
+RACE_PARTIAL  := $(addprefix ./,core/agent core/kube/extender core/replication/raftnode core/scheduler core/storage/raftlog)
+RACE_SKIPPED  := ^(TestAnswers_(OneEvictionPerPreemptor|UnfedServerStoresBoundedObjects)|TestFaults_NoDamageIsSilent|$\
 	TestFaults_Dama(gedRecordsOrphanNoTask|geToTaskFilesIsNotSilent)|$\
 	TestBudgetSearch_ReportsCutSearch|TestRelocation_ShortcutsKeepThePlan|TestRounds_CallOnlyForLowestCost|$\
-	TestLog_SplitsLargeBatches|TestComposition_OfAllKindsAnswersAsLinkedIn|TestForesight_PlaysIdenticallyInEveryForm)$$
+	TestLog_SplitsLargeBatches)$$
 
 # It ends a package that hangs; a busy machine with empty caches needs several minutes.
 TEST_TIMEOUT ?= 20m
@@ -137,10 +149,12 @@ else
 	$(QUICK) $(GO) test $(TEST_FLAGS) $(if $(HAS_RACE),$$($(call packages_but,$(RACE_ONLY))),./...)
 	$(if $(HAS_RACE),$(QUICK) $(GO) test $(TEST_FLAGS) -run '$(RACE_SKIPPED)' $(RACE_PARTIAL))
 	$(call race,$(TEST_FLAGS),$(QUICK),$(RACE_ONLY))
-	$(if $(HAS_RACE),$(call race,$(TEST_FLAGS) -run '$(RACE_SHARED)',$(QUICK),$(RACE_SELECTED)))
+	$(if $(HAS_RACE),$(call race,$(TEST_FLAGS) -run '^($(subst $(SPACE),|,$(strip $(RACE_SHARED))))$$',$(QUICK),$(RACE_SELECTED)))
 endif
 
 QUICK     = CEDE_QUICK=1 GOGC=$(TEST_GOGC)
+EMPTY    :=
+SPACE    := $(EMPTY) $(EMPTY)
 RACE_ONLY = $(filter-out $(RACE_SELECTED),$(RACE_PACKAGES))
 
 # packages_but lists all packages except the given ones.
