@@ -237,14 +237,24 @@ func (s *poolServer) kill() {
 	s.c.Close()
 }
 
-// status returns the replication status of a server with the hash of its state.
-func (s *poolServer) status() (st client.RaftStatus, err error) {
+// status returns the replication status of a server.
+func (s *poolServer) status() (client.RaftStatus, error) {
+	return s.statusOf(client.Operator.RaftStatus)
+}
+
+// statusWithHash returns the replication status with the hash of the state. The server walks
+// its whole state, so that loops which wait for an election use status.
+func (s *poolServer) statusWithHash() (client.RaftStatus, error) {
+	return s.statusOf(client.Operator.RaftStatusWithHash)
+}
+
+func (s *poolServer) statusOf(read func(client.Operator, context.Context) (*client.RaftStatus, error)) (st client.RaftStatus, err error) {
 	if s.c == nil {
 		return st, errors.New("server was never started")
 	}
 	ctx, cancel := context.WithTimeout(s.p.t.Context(), 5*time.Second)
 	defer cancel()
-	current, err := s.c.Operator().RaftStatusWithHash(ctx)
+	current, err := read(s.c.Operator(), ctx)
 	if err != nil {
 		return st, err
 	}
@@ -365,13 +375,17 @@ func TestPool_SurvivesLeaderLossUnderLoad(t *testing.T) {
 	lead := p.waitLeader()
 	p.startNode("n1")
 	l := p.startLoad(4)
-	eventually(t, "jobs are accepted", func() bool { return l.count() > 100 })
+	enough := 100
+	if soak.Quick() {
+		enough = 40
+	}
+	eventually(t, "jobs are accepted", func() bool { return l.count() > enough })
 
 	killed := time.Now()
 	lead.kill()
 	before := l.count()
 	t.Logf("leader killed under load of 4 writers: first write committed after %v", p.timeToFirstWrite(lead, killed))
-	eventually(t, "jobs are accepted after the failover", func() bool { return l.count() > before+50 })
+	eventually(t, "jobs are accepted after the failover", func() bool { return l.count() > before+enough/2 })
 
 	// The killed server restarts with other addresses.
 	lead.http, lead.rpc = freePort(t), freePort(t)
@@ -443,7 +457,7 @@ func (p *processPool) checkConverged(jobs []string) {
 	eventually(p.t, "all servers have the same state", func() bool {
 		hashes = nil
 		for _, s := range p.servers {
-			st, err := s.status()
+			st, err := s.statusWithHash()
 			if err != nil {
 				return false
 			}
