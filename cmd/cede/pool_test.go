@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -178,22 +177,6 @@ func (p *processPool) run(name, program, conf string, log *outputBuffer) (*exec.
 		}
 	})
 	return cmd, ended
-}
-
-// logBlocked ends the servers, and logs their goroutines that have been blocked for minutes by
-// others. Those that wait for work are in a select or receive.
-func (p *processPool) logBlocked() {
-	for _, s := range p.servers {
-		before := len(s.log.String())
-		_ = s.cmd.Process.Signal(syscall.SIGQUIT) // fails if the process has exited
-		<-s.exited
-		for g := range strings.SplitSeq(s.log.String()[before:], "\n\n") {
-			head, _, _ := strings.Cut(g, "\n")
-			if strings.Contains(head, " minutes") && (strings.Contains(head, "[sync.") || strings.Contains(head, "[chan send")) {
-				p.t.Logf("%s: %s", s.name, g[:min(len(g), 1500)])
-			}
-		}
-	}
 }
 
 // tail returns the last n bytes of a text.
@@ -447,25 +430,8 @@ func (p *processPool) checkConverged(jobs []string) {
 			p.t.Errorf("job %s has %d running allocations, want 2", id, running[id])
 		}
 	}
-	var hashes []string
-	defer func() {
-		if p.t.Failed() {
-			p.t.Logf("index and state hash of the servers: %q", hashes)
-			p.logBlocked()
-		}
-	}()
-	eventually(p.t, "all servers have the same state", func() bool {
-		hashes = nil
-		for _, s := range p.servers {
-			st, err := s.statusWithHash()
-			if err != nil {
-				return false
-			}
-			hashes = append(hashes, fmt.Sprintf("%d %s", st.StateIndex, st.StateHash))
-		}
-		return len(slices.Compact(slices.Clone(hashes))) == 1
-	})
-	p.t.Logf("%d acknowledged jobs; index and state hash of every server: %s", len(jobs), hashes[0])
+	p.waitSameState()
+	p.t.Logf("%d acknowledged jobs run", len(jobs))
 }
 
 // listAll returns the elements of all pages of a list.
