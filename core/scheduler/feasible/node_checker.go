@@ -26,6 +26,14 @@ type NodeChecker struct {
 	reason  []string // by class: why it is infeasible
 	escaped []*model.Constraint
 	shared  []*model.Constraint
+	last    []evaluated // by position in shared
+}
+
+// evaluated is the last evaluation of a constraint. Classes differ by few attributes, so that most
+// of them have the value of the class before, and versions and patterns are not parsed again.
+type evaluated struct {
+	value            string
+	done, set, holds bool
 }
 
 // NewNodeChecker returns a checker for a group in a cluster with so many node classes.
@@ -48,6 +56,8 @@ func (c *NodeChecker) Reset(g *model.Group, classes int) *NodeChecker {
 			c.shared = append(c.shared, x)
 		}
 	}
+	c.last = Resize(c.last, len(c.shared))
+	clear(c.last)
 	return c
 }
 
@@ -83,8 +93,14 @@ func (c *NodeChecker) infeasibleReason(n *model.Node) string {
 	if d := n.MissingDriver(c.group); d != "" {
 		return "lacks driver " + d
 	}
-	if x := firstViolated(c.shared, n); x != nil {
-		return x.String()
+	for i, x := range c.shared {
+		value, set := n.Attribute(x.Attribute)
+		if known := &c.last[i]; !known.done || known.value != value || known.set != set {
+			*known = evaluated{value, true, set, x.Holds(value, set)}
+		}
+		if !c.last[i].holds {
+			return x.String()
+		}
 	}
 	if len(n.DeviceChoices(&c.group.Ask)) == 0 {
 		return "devices " + describeDevices(&c.group.Ask)

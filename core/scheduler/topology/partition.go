@@ -3,33 +3,41 @@ package topology
 import (
 	"math/bits"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
 // Partition returns the domains of a topology key within an outer domain (nil: the cluster),
 // in the order of their first node in nodes, which are all nodes in tie order. It costs one
-// pass over the nodes.
+// pass over the nodes, and looks up the value once for each node class.
 func Partition(snap *state.Snapshot, key string, outer *feasible.Domain, nodes []int32) (list []*feasible.Domain) {
 	inside := masks(snap, outer)
 	// The map is only looked up: the order of the list is that of the nodes.
-	byValue := map[string]*feasible.Domain{}
+	byValue := map[string]int32{}
+	byClass := make([]int32, snap.ClassCount()) // 0: unknown, 1: none, i+2: domain i of the list
+	single := key == model.TopologyNode || key == model.AttributeNodeID
 	for _, pos := range nodes {
 		chunk, bit := int(pos)/state.ChunkSize, uint64(1)<<(pos%state.ChunkSize)
 		if inside != nil && inside[chunk]&bit == 0 {
 			continue
 		}
-		// A node without the key is in no domain.
-		value, ok := snap.NodeAt(pos).Domain(key)
-		if !ok {
-			continue
+		class := snap.Chunk(chunk).Class(int(pos) % state.ChunkSize)
+		at := byClass[class]
+		if at == 0 || single {
+			at = 1 // a node without the key is in no domain
+			if value, ok := snap.NodeAt(pos).Domain(key); ok {
+				if at = byValue[value]; at == 0 {
+					list = append(list, &feasible.Domain{Key: key, Value: value, Outer: outer})
+					at = int32(len(list) + 1)
+					byValue[value] = at
+				}
+			}
+			byClass[class] = at
 		}
-		d := byValue[value]
-		if d == nil {
-			d = &feasible.Domain{Key: key, Value: value, Outer: outer}
-			byValue[value], list = d, append(list, d)
+		if at > 1 {
+			add(list[at-2], chunk, bit)
 		}
-		add(d, chunk, bit)
 	}
 	return list
 }

@@ -45,20 +45,26 @@ type pricing struct {
 	ceiling int64 // of the pass at hand
 
 	free   int // instances that fit without evictions
-	steps  []step
+	steps  []int64
 	offers []offer
+	costs  []cost
 
 	// Of the node at hand.
 	left    model.Vector // free, and released so far
 	largest model.Vector // of any candidate, by dimension
-	rows    []*state.Row // candidates, ascending by priority
-	sums    []int64      // of the raised priorities of rows[:n]
+	// amounts are the requests of the candidates, ascending by priority.
+	amounts []*model.Vector
+	sums    []int64 // of the raised priorities of the first n candidates
 }
 
-// A step is how many more instances of a node fit once everything up to a priority left.
-type step struct {
-	priority int32
-	more     int
+// step returns how many more instances of a node fit once everything up to a priority left, as a
+// number that sorts by priority.
+func step(priority int32, more int) int64 { return int64(priority)<<32 | int64(more) }
+
+// A cost is what each of some instances costs.
+type cost struct {
+	each int64
+	more int // instances
 }
 
 // An offer is the least cost of each of some instances on a node, as if they shared the cost
@@ -141,7 +147,7 @@ func (p *pricing) addNodes(checker *feasible.NodeChecker, need int, d *feasible.
 
 // addNode adds the offer of a node. Nodes without candidates add their free instances alone.
 func (p *pricing) addNode(chunk *state.Chunk, c, i int) {
-	p.left, p.largest, p.rows, p.sums = model.Vector{}, model.Vector{}, p.rows[:0], append(p.sums[:0], 0)
+	p.left, p.largest, p.amounts, p.sums = model.Vector{}, model.Vector{}, p.amounts[:0], append(p.sums[:0], 0)
 	ask := &p.group.Ask
 	for _, d := range ask.Dims {
 		p.left[d] = chunk.Free(int(d))[i]
@@ -185,15 +191,18 @@ func (p *pricing) release(rows []state.Row, fits int) int {
 		if j := row.Group.Job; j.NonPreemptible || j.ID == own.ID && j.Namespace == own.Namespace {
 			continue
 		}
-		p.rows, p.sums = append(p.rows, row), append(p.sums, p.sums[len(p.sums)-1]+int64(row.Priority)+raise)
+		amounts := &row.Group.Ask.Vec
+		p.amounts, p.sums = append(p.amounts, amounts), append(p.sums, p.sums[len(p.sums)-1]+int64(row.Priority)+raise)
 		// Rows that free nothing requested stay candidates: fewer of them would not suffice either.
+		more := true // one instance at least
 		for _, d := range ask.Dims {
-			amount := row.Group.Ask.Vec[d]
-			p.left[d] += amount
-			p.largest[d] = max(p.largest[d], amount)
+			p.left[d] += amounts[d]
+			p.largest[d] = max(p.largest[d], amounts[d])
+			more = more && p.left[d] >= int64(fits+1)*ask.Vec[d]
 		}
-		if now := fitting(&p.left, ask, p.perNode); now > fits {
-			p.steps = append(p.steps, step{row.Priority, now - fits})
+		if more {
+			now := fitting(&p.left, ask, p.perNode)
+			p.steps = append(p.steps, step(row.Priority, now-fits))
 			fits = now
 		}
 	}
@@ -210,7 +219,9 @@ func (p *pricing) makeOffer(free *model.Vector, fits, most, c, i int) offer {
 			o.rows = rows
 		}
 		o.victims = min(o.victims, int64(rows)*victimScale/int64(n))
-		o.sum = min(o.sum, p.leastSum(free, fits+n, rows)/int64(n))
+		if p.sums[rows]/int64(n) < o.sum { // no so many candidates have a lower sum
+			o.sum = min(o.sum, p.leastSum(free, fits+n, rows)/int64(n))
+		}
 	}
 	return o
 }
@@ -219,9 +230,14 @@ func (p *pricing) makeOffer(free *model.Vector, fits, most, c, i int) offer {
 // fewest are needed at least. Either there are more, or each of them is large enough that as many
 // suffice with the others as large as the largest one.
 func (p *pricing) leastSum(free *model.Vector, n, fewest int) (sum int64) {
+	ask := &p.group.Ask
+	var least model.Vector // of each candidate
+	for _, d := range ask.Dims {
+		least[d] = int64(n)*ask.Vec[d] - free[d] - int64(fewest-1)*p.largest[d]
+	}
 	left := fewest
-	for x := 0; x < len(p.rows) && left > 0; x++ {
-		if p.suffices(free, n, fewest-1, &p.rows[x].Group.Ask.Vec) {
+	for x := 0; x < len(p.amounts) && left > 0; x++ {
+		if holds(p.amounts[x], &least, ask) {
 			sum += p.sums[x+1] - p.sums[x]
 			left--
 		}
@@ -229,7 +245,7 @@ func (p *pricing) leastSum(free *model.Vector, n, fewest int) (sum int64) {
 	if left > 0 {
 		sum = math.MaxInt64
 	}
-	if fewest < len(p.rows) {
+	if fewest < len(p.amounts) {
 		sum = min(sum, p.sums[fewest+1])
 	}
 	if sum == math.MaxInt64 {
@@ -238,11 +254,10 @@ func (p *pricing) leastSum(free *model.Vector, n, fewest int) (sum int64) {
 	return sum
 }
 
-// suffices reports whether a candidate with an amount makes room for n instances together with
-// others as large as the largest one.
-func (p *pricing) suffices(free *model.Vector, n, others int, amount *model.Vector) bool {
-	for _, d := range p.group.Ask.Dims {
-		if free[d]+amount[d]+int64(others)*p.largest[d] < int64(n)*p.group.Ask.Vec[d] {
+// holds reports whether amounts are at least as large as others in the dimensions of a request.
+func holds(amounts, least *model.Vector, ask *model.Ask) bool {
+	for _, d := range ask.Dims {
+		if amounts[d] < least[d] {
 			return false
 		}
 	}
@@ -259,16 +274,16 @@ func (p *pricing) fewestRows(free *model.Vector, n int) int {
 			rows = max(rows, (lack+p.largest[d]-1)/p.largest[d])
 		}
 	}
-	return int(min(rows, int64(len(p.rows))))
+	return int(min(rows, int64(len(p.amounts))))
 }
 
 // leastHighest returns the lowest priority up to which candidates have to leave before so many
 // more instances fit; ok is false if they never do.
 func (p *pricing) leastHighest(need int) (priority int32, ok bool) {
-	slices.SortFunc(p.steps, func(a, b step) int { return cmp.Compare(a.priority, b.priority) })
+	slices.Sort(p.steps)
 	for _, s := range p.steps {
-		if need -= s.more; need <= 0 {
-			return s.priority, true
+		if need -= int(int32(s)); need <= 0 {
+			return int32(s >> 32), true
 		}
 	}
 	return 0, false
@@ -278,17 +293,21 @@ func (p *pricing) leastHighest(need int) (priority int32, ok bool) {
 // the cheapest nodes by one of them need not be the cheapest by another.
 func (p *pricing) fill(b *preempt.Bound, need int) {
 	// Rounded up at the end, so that shares of a victim add up to whole ones.
-	victims := p.cheapest(need, func(o offer) int64 { return o.victims })
+	victims := p.cheapest(need, func(o *offer) int64 { return o.victims })
 	b.Victims = int32((victims + victimScale - 1) / victimScale)
-	b.PrioritySum = p.cheapest(need, func(o offer) int64 { return o.sum }) - int64(b.Victims)*raise
+	b.PrioritySum = p.cheapest(need, func(o *offer) int64 { return o.sum }) - int64(b.Victims)*raise
 }
 
 // cheapest returns the least cost of so many instances.
-func (p *pricing) cheapest(need int, cost func(offer) int64) (sum int64) {
-	slices.SortStableFunc(p.offers, func(a, b offer) int { return cmp.Compare(cost(a), cost(b)) })
+func (p *pricing) cheapest(need int, each func(*offer) int64) (sum int64) {
+	p.costs = p.costs[:0]
 	for i := range p.offers {
-		n := min(need, p.offers[i].more)
-		sum += int64(n) * cost(p.offers[i])
+		p.costs = append(p.costs, cost{each(&p.offers[i]), p.offers[i].more})
+	}
+	slices.SortFunc(p.costs, func(a, b cost) int { return cmp.Compare(a.each, b.each) })
+	for _, c := range p.costs {
+		n := min(need, c.more)
+		sum += int64(n) * c.each
 		if need -= n; need == 0 {
 			break
 		}
@@ -296,9 +315,10 @@ func (p *pricing) cheapest(need int, cost func(offer) int64) (sum int64) {
 	return sum
 }
 
-// listRows lists the candidates of the cheapest nodes as an estimate for policies that read
-// victims one by one. The offers must be sorted by the sum of priorities.
+// listRows lists the candidates of the cheapest nodes by the sum of priorities, as an estimate for
+// policies that read victims one by one.
 func (p *pricing) listRows(b *preempt.Bound, need int) {
+	slices.SortStableFunc(p.offers, func(a, b offer) int { return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.victims, b.victims)) })
 	for i := range p.offers {
 		o := &p.offers[i]
 		rows, listed := p.Snap.Chunk(o.chunk).Rows(o.node), 0
