@@ -74,6 +74,7 @@ var comparisons = [...]comparison{
 	{"`default`", "domains, relocation, moves", "default@1", "default", true},
 	{"`least-waste`", "domains, relocation", "least-waste@1", "least-waste", false},
 	{"`least-waste`", "domains, relocation, moves", "least-waste@1", "least-waste", true},
+	{"`least-waste?bands=0`", "domains, relocation", "least-waste@1?bands=0", "least-waste?bands=0", false},
 	{"rules", "domains, look-ahead", withoutLookAhead, withLookAhead, false},
 }
 
