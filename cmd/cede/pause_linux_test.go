@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,8 +39,10 @@ func TestPool_SurvivesPausedServers(t *testing.T) {
 			paused = p.servers[rand.IntN(len(p.servers))]
 		}
 		must(t, paused.cmd.Process.Signal(syscall.SIGSTOP))
+		wait := paused.queueWrites()
 		time.Sleep(pause)
 		must(t, paused.cmd.Process.Signal(syscall.SIGCONT))
+		wait()
 		h.waitWrites(20)
 		p.waitConverged()
 		for _, s := range p.servers {
@@ -51,6 +56,24 @@ func TestPool_SurvivesPausedServers(t *testing.T) {
 	h.check(p.c)
 	p.checkConverged([]string{"shared-0", "shared-1", "shared-2"})
 	p.checkReplay()
+}
+
+// queueWrites sends writes to a paused server: it reads them when it continues, at the same time
+// as the messages of the leader that replaced it. The returned function waits for the responses.
+func (s *poolServer) queueWrites() (wait func()) {
+	ctx, cancel := context.WithTimeout(s.p.t.Context(), testTimeout)
+	var group sync.WaitGroup
+	for i := range 32 {
+		group.Go(func() {
+			j, count := simJob(fmt.Sprint("queued-", i%4)), 0
+			j.TaskGroups[0].Count, j.Meta = &count, map[string]string{"by": fmt.Sprint(i)}
+			_, _ = s.c.Jobs().Register(ctx, j, nil) // the server may have lost the lead
+		})
+	}
+	return func() {
+		group.Wait()
+		cancel()
+	}
 }
 
 // A lone server with a full disk names the directory and the space in its log, in /readyz
