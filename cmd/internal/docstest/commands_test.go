@@ -133,17 +133,19 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 var (
 	draws      = regexp.MustCompile(`--draws \d+`)
 	policyTest = regexp.MustCompile(`(?m)^bin/cede policy test [^\n|]*$`)
+	traceNodes = regexp.MustCompile(`sim import openb (\S+) --nodes \d+`)
 )
 
 // reduced returns commands that show no output, with two draws of each workload unless full
 // counts are selected. With reduced counts, policies are tested on fewer cases, as in the
-// scripts of cmd/cede.
+// scripts of cmd/cede, and a trace is cut, which tests of core/sim/importer read in full.
 func reduced(commands string) string {
 	if soak.Full() {
 		return commands
 	}
 	if soak.Quick() {
 		commands = policyTest.ReplaceAllString(commands, "$0 --runs 50")
+		commands = traceNodes.ReplaceAllString(commands, "$0 --limit 500")
 	}
 	return draws.ReplaceAllString(commands, "--draws 2")
 }
