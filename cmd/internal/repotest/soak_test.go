@@ -61,7 +61,7 @@ func TestMake_RunsEveryTest(t *testing.T) {
 	var exist []string
 	for _, p := range selected {
 		skipped, others := racedTests(t, p)
-		names := append(skipped, others...)
+		names := slices.Concat(skipped, others)
 		if !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(shared, name) }) {
 			t.Errorf("%s: RACE_SHARED of the Makefile contains none of its tests", p)
 		}
