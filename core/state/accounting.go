@@ -111,7 +111,7 @@ func usesSame(a, b *model.Allocation) bool {
 func (t *branch) openNode(nodeID string) nodeWriter {
 	pos, ok := t.findPosition(nodeID)
 	if !ok {
-		pos = t.addPosition(t.owner, t.dims.Len(), nodeID)
+		pos = t.addPosition(t.ownerOfNodes(), t.dims.Len(), nodeID)
 	}
 	return t.openPosition(pos)
 }
@@ -120,19 +120,28 @@ func (t *branch) openNode(nodeID string) nodeWriter {
 // transaction: whatever another transaction owns is copied before the first write. It
 // copies the chunk (64 nodes) at most once for each transaction.
 func (t *branch) openPosition(pos int32) nodeWriter {
-	c, i := t.ownChunk(t.owner, int(pos/ChunkSize)), int(pos%ChunkSize)
+	owner := t.ownerOfNodes()
+	c, i := t.ownChunk(owner, int(pos/ChunkSize)), int(pos%ChunkSize)
 	u := c.uses[i]
 	switch {
 	case u == nil:
-		u = &use{owner: t.owner}
+		u = &use{owner: owner}
 		c.uses[i] = u
-	case u.owner != t.owner:
+	case u.owner != owner:
 		own := *u
-		own.owner = t.owner
+		own.owner = owner
 		u = &own
 		c.uses[i] = u
 	}
-	return nodeWriter{nodes: &t.nodeTable, owner: t.owner, index: t.index, c: c, i: i, u: u, pos: pos}
+	return nodeWriter{nodes: &t.nodeTable, owner: owner, index: t.index, c: c, i: i, u: u, pos: pos}
+}
+
+// ownerOfNodes returns the owner of what the transaction writes about nodes.
+func (t *branch) ownerOfNodes() cow.Owner {
+	if t.nodeOwner != 0 {
+		return t.nodeOwner
+	}
+	return t.owner
 }
 
 // ownExtra returns the extra of the node for writing. Most nodes have none: it exists

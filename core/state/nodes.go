@@ -195,7 +195,7 @@ func (t NodeWriter) Upsert(n *model.Node) error {
 	}
 	pos, ok := t.findPosition(n.ID)
 	if !ok {
-		pos = t.addPosition(t.owner, t.dims.Len(), n.ID)
+		pos = t.addPosition(t.ownerOfNodes(), t.dims.Len(), n.ID)
 	}
 	t.replaceAt(pos, n)
 	return nil

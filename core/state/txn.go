@@ -19,12 +19,14 @@ type Txn struct {
 // that its commit publishes.
 type branch struct {
 	View
-	owner    cow.Owner
-	records  bool // touched is recorded, since a watch of a single key exists
-	restores bool // values retain the indexes they are written with
-	ended    bool
-	tables   uint32 // bit set of the written Tables
-	touched  []Key
+	owner cow.Owner
+	// nodeOwner owns the positions of nodes after NodeSnapshot; 0: owner does.
+	nodeOwner cow.Owner
+	records   bool // touched is recorded, since a watch of a single key exists
+	restores  bool // values retain the indexes they are written with
+	ended     bool
+	tables    uint32 // bit set of the written Tables
+	touched   []Key
 }
 
 // The writers. Each reads the whole state and writes one table, with the lists and
@@ -139,7 +141,7 @@ func (sn *Snapshot) Fork(index uint64) *Txn {
 // Snapshot returns the current state of the branch; more writes may follow.
 func (t *Txn) Snapshot() *Snapshot {
 	// From here on, the snapshot shares the blocks that the branch owned.
-	t.owner = cow.NewOwner()
+	t.owner, t.nodeOwner = cow.NewOwner(), 0
 	return &Snapshot{View: t.View}
 }
 
@@ -147,6 +149,14 @@ func (t *Txn) Snapshot() *Snapshot {
 // writes and reads. It costs no later copies, but it is invalid after the next
 // write.
 func (t *Txn) Draft() *Snapshot { return &Snapshot{View: t.View} }
+
+// NodeSnapshot is Draft for callers that retain chunks: those of the result never change. Later
+// writes have the next index and copy the chunks of their nodes, but nothing else.
+func (t *Txn) NodeSnapshot() *Snapshot {
+	sn := t.Draft()
+	t.View, t.nodeOwner = t.at(t.index+1), cow.NewOwner()
+	return sn
+}
 
 // Commit publishes the transaction and closes the watches of what it wrote. It
 // panics if the transaction is a fork or has ended.

@@ -168,9 +168,10 @@ func (s *domainSearch) restrict(l *topology.Level, d *feasible.Domain) {
 
 // candidates returns the domains of a level that have enough capacity, with their prices, in
 // tie order.
-func (s *domainSearch) candidates(l *topology.Level, within *feasible.Domain, outer *topology.Price) (list []candidate) {
-	var domains []*feasible.Domain
-	for rank, d := range topology.Partition(s.pricer.Snap, l.Key, within, s.e.NodesInOrder()) {
+func (s *domainSearch) candidates(l *topology.Level, within *feasible.Domain, outer *topology.Price) []candidate {
+	all := topology.Partition(s.pricer.Snap, l.Key, within, s.e.NodesInOrder())
+	domains, list := make([]*feasible.Domain, 0, len(all)), make([]candidate, 0, len(all))
+	for rank, d := range all {
 		if l.Value == "" || l.Value == d.Value {
 			domains = append(domains, d)
 			list = append(list, candidate{Domain: d, rank: rank, Price: topology.Price{Fits: true}})

@@ -261,8 +261,8 @@ func (p *Placer) follow(a *model.Allocation, c found, more bool) error {
 		p.Count(v, -1)
 	}
 	e.Moves.apply(e.State, c.moves)
-	if p.searching || len(c.Victims)+len(c.moves) > 0 { // the finder retains the snapshot that it is given
-		e.State.Apply([]*model.Allocation{a}, c.Victims, model.DesiredEvict)
+	if p.searching || len(c.Victims)+len(c.moves) > 0 { // the finder retains chunks
+		e.State.PlaceRetained(a, c.Victims)
 	} else {
 		e.State.Place(a)
 	}

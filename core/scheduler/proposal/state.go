@@ -40,17 +40,22 @@ func (s *State) SetJobStopped() { s.jobStopped = true }
 // resulting snapshot may be retained.
 func (s *State) Apply(place, remove []*model.Allocation, desired model.DesiredStatus) {
 	s.jobStopped = s.jobStopped || desired == model.DesiredStop
-	txn := s.snap.Fork(s.snap.Index() + 1)
+	s.draft = s.snap.Fork(s.snap.Index() + 1)
+	s.write(place, remove, desired)
+	s.snap, s.draft = s.draft.Snapshot(), nil
+}
+
+// write writes placements and removals to the draft.
+func (s *State) write(place, remove []*model.Allocation, desired model.DesiredStatus) {
 	for _, a := range remove {
 		removed := *a
 		removed.Desired, removed.EndTime = desired, s.now
-		txn.AllocWriter().Upsert(&removed)
+		s.draft.AllocWriter().Upsert(&removed)
 	}
 	for _, a := range place {
 		placed := *a
-		txn.AllocWriter().Upsert(&placed)
+		s.draft.AllocWriter().Upsert(&placed)
 	}
-	s.snap, s.draft = txn.Snapshot(), nil
 }
 
 // Place proposes one placement without evictions, which is the usual case.
@@ -64,6 +69,17 @@ func (s *State) Place(a *model.Allocation) {
 	placed := *a
 	s.draft.AllocWriter().Upsert(&placed)
 	s.snap = s.draft.Draft()
+}
+
+// PlaceRetained proposes one placement and the eviction of its victims. Chunks of the resulting
+// snapshot may be retained, as a search does, but the snapshot is valid only until the next
+// change: a fork for each instance of a gang would copy parts of all tables.
+func (s *State) PlaceRetained(a *model.Allocation, victims []*model.Allocation) {
+	if s.draft == nil {
+		s.draft = s.snap.Fork(s.snap.Index() + 1)
+	}
+	s.write([]*model.Allocation{a}, victims, model.DesiredEvict)
+	s.snap = s.draft.NodeSnapshot()
 }
 
 // Freeze returns the proposed state as a snapshot that later changes do not affect.

@@ -194,14 +194,18 @@ func (p *pricing) release(rows []state.Row, fits int) int {
 		amounts := &row.Group.Ask.Vec
 		p.amounts, p.sums = append(p.amounts, amounts), append(p.sums, p.sums[len(p.sums)-1]+int64(row.Priority)+raise)
 		// Rows that free nothing requested stay candidates: fewer of them would not suffice either.
-		more := true // one instance at least
+		one, several := true, fits+1 < p.perNode // more instances fit
 		for _, d := range ask.Dims {
 			p.left[d] += amounts[d]
 			p.largest[d] = max(p.largest[d], amounts[d])
-			more = more && p.left[d] >= int64(fits+1)*ask.Vec[d]
+			one = one && p.left[d] >= int64(fits+1)*ask.Vec[d]
+			several = several && p.left[d] >= int64(fits+2)*ask.Vec[d]
 		}
-		if more {
-			now := fitting(&p.left, ask, p.perNode)
+		if one {
+			now := fits + 1
+			if several { // rare, and divisions are slow
+				now = fitting(&p.left, ask, p.perNode)
+			}
 			p.steps = append(p.steps, step(row.Priority, now-fits))
 			fits = now
 		}
@@ -213,13 +217,14 @@ func (p *pricing) release(rows []state.Row, fits int) int {
 // evictions.
 func (p *pricing) makeOffer(free *model.Vector, fits, most, c, i int) offer {
 	o := offer{chunk: c, node: i, more: most - fits, victims: math.MaxInt64, sum: math.MaxInt64}
+	rows := 1
 	for n := 1; n <= o.more; n++ {
-		rows := p.fewestRows(free, fits+n)
+		rows = p.fewestRows(free, fits+n, rows)
 		if n == 1 {
 			o.rows = rows
 		}
 		o.victims = min(o.victims, int64(rows)*victimScale/int64(n))
-		if p.sums[rows]/int64(n) < o.sum { // no so many candidates have a lower sum
+		if p.sums[rows]/int64(n) < o.sum { // a lower bound of the least sum
 			o.sum = min(o.sum, p.leastSum(free, fits+n, rows)/int64(n))
 		}
 	}
@@ -265,16 +270,16 @@ func holds(amounts, least *model.Vector, ask *model.Ask) bool {
 }
 
 // fewestRows returns the least number of candidates that make room for n instances: by
-// dimension, as many as if each of them held as much as the largest one.
-// Invariant: it does not fall as n rises.
-func (p *pricing) fewestRows(free *model.Vector, n int) int {
-	rows := int64(1)
+// dimension, as many as if each of them held as much as the largest one. It does not fall as n
+// rises, and is searched for from the number for fewer instances.
+func (p *pricing) fewestRows(free *model.Vector, n, rows int) int {
 	for _, d := range p.group.Ask.Dims {
-		if lack := int64(n)*p.group.Ask.Vec[d] - free[d]; lack > 0 && p.largest[d] > 0 {
-			rows = max(rows, (lack+p.largest[d]-1)/p.largest[d])
+		lack := int64(n)*p.group.Ask.Vec[d] - free[d]
+		for p.largest[d] > 0 && rows < len(p.amounts) && int64(rows)*p.largest[d] < lack {
+			rows++
 		}
 	}
-	return int(min(rows, int64(len(p.amounts))))
+	return rows
 }
 
 // leastHighest returns the lowest priority up to which candidates have to leave before so many
