@@ -135,7 +135,7 @@ func totalsOf(offers []nodeOffer, need int, b *preempt.Bound) {
 func TestPricer_EqualsDefinition(t *testing.T) {
 	t.Parallel()
 	evicting := 0
-	for seed := range uint64(soak.Count(12, 500)) {
+	for seed := range uint64(max(12, soak.Count(12, 500))) {
 		r := rand.New(rand.NewPCG(4, seed))
 		store := cluster(r)
 		fill(r, store)
