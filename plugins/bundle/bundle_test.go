@@ -137,6 +137,8 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 		},
 		"version: 1\nnaem: x\nkind: 3\nmodul: y\n":                                      {"m.yaml: line 2: field naem not found", "m.yaml: line 4: field modul not found"},
 		"name: x\nversion: 1\nuse: {order: default, gate: protect}\nlimits: {ful: 1}\n": {"m.yaml: line 3: unknown hook gate: must be eligible, order, option or bindings", "m.yaml: line 4: field ful not found"},
+		"name: X\nrules:\n  # order: victim.age\n":                                      {`m.yaml: name: invalid value "X"`, "m.yaml: rules: write at least one beneath it"},
+		"name: x\nuse:\n":                   {"m.yaml: use: name at least one policy"},
 		"":                                  {"m.yaml is empty"},
 		"\x00":                              {"m.yaml: "},
 		"version: [\n":                      {"m.yaml: line 1: did not find"},

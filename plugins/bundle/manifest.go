@@ -136,11 +136,27 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 		}
 		return nil, decodeError(name, err)
 	}
+	m.setEmpty(text)
 	m.setDefaults()
 	if err := m.check(); err != nil {
 		return nil, prefixErrors(name, err)
 	}
 	return &m, nil
+}
+
+// setEmpty sets rules or use if the manifest has the field without a value, because all its
+// entries are comments. It decodes as if it were absent; check reports it as empty instead.
+func (m *Manifest) setEmpty(text []byte) {
+	var fields map[string]any
+	if err := yaml.Unmarshal(text, &fields); err != nil {
+		return // invalid values of other fields are reported by the decoder
+	}
+	if v, ok := fields[Rules]; ok && v == nil {
+		m.Rules = map[string]any{}
+	}
+	if v, ok := fields[Uses]; ok && v == nil {
+		m.Use = &Use{}
+	}
 }
 
 // decodeError prefixes each YAML error with the name of the file.
@@ -208,6 +224,9 @@ func (m *Manifest) check() error {
 	}
 	if m.Use == nil && (m.Rules != nil) != (m.Build != nil && m.Build.Lang == Rules) {
 		report("build.lang: must be rules if and only if the manifest has rules")
+	}
+	if m.Rules != nil && len(m.Rules) == 0 {
+		report("rules: write at least one beneath it, such as order: victim.age")
 	}
 	m.checkUse(report)
 	errs = append(errs, m.ABI.check()...)

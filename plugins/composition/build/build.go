@@ -197,6 +197,9 @@ func (r *resolver) read(use string) (code composition.Code, err error) {
 	path, _ := bundle.PathOf(use, r.dir)
 	b, err := bundle.Open(path)
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bundle.ErrNotBuilt) {
+		if strings.HasPrefix(use, bundle.UsePrefix) {
+			return code, errors.New("a composition cannot contain another one in quotes: write it to the policy.yaml of a folder, and name the folder")
+		}
 		if strings.Contains(use, ",") {
 			return code, errors.New("unknown policy: several policies are a list in brackets")
 		}
