@@ -83,6 +83,9 @@ A loaded policy decides nothing until it is activated.`,
 		if err := out.Resolve(); err != nil {
 			return err
 		}
+		if f.timeout < 0 {
+			return cmdutil.Usagef("use a duration such as 30s, or 0 to wait for no check", "--timeout must not be negative: %v", f.timeout)
+		}
 		p, err := f.policy(args)
 		if err != nil {
 			return err
