@@ -136,6 +136,12 @@ func (c *command) resolve(cmd *cobra.Command) (err error) {
 	if entries, err := os.ReadDir(c.dir); err == nil && len(entries) > 0 {
 		return cmdutil.Usagef("use a new folder; nothing was changed", "folder %s is not empty", c.dir)
 	}
+	if !c.resume {
+		if f, err := c.env.Files.Open(c.runsFile()); err == nil {
+			_ = f.Close() // read-only
+			return cmdutil.Usagef("add --resume, or remove the file to start from the beginning", "%s contains the finished plays of an interrupted search", c.runsFile())
+		}
+	}
 	if c.html == "" {
 		c.html = filepath.Join(c.dir, "report.html")
 	} else if err := c.env.CheckWritable(c.html); err != nil {
@@ -154,6 +160,9 @@ func (c *command) resolve(cmd *cobra.Command) (err error) {
 
 // policyName returns the name of the policy that is written.
 func (c *command) policyName() string { return filepath.Base(filepath.Clean(c.dir)) }
+
+// runsFile returns the name of the file with the finished plays.
+func (c *command) runsFile() string { return filepath.Clean(c.dir) + ".runs" }
 
 // problems returns a usage error that lists every problem of an argument.
 func problems(argument string, err error, hint string) error {
@@ -237,7 +246,10 @@ func (c *command) run(ctx context.Context) error {
 	if err := c.env.Files.MakeDir(filepath.Dir(filepath.Clean(c.dir))); err != nil {
 		return cmdutil.WriteError(c.dir, err)
 	}
-	p.store = runs.NewStore(c.env, filepath.Clean(c.dir)+".runs", true)
+	if err := c.env.CheckWritable(c.runsFile()); err != nil {
+		return err
+	}
+	p.store = runs.NewStore(c.env, c.runsFile(), true)
 	if c.resume {
 		if err := p.store.Load(); err != nil {
 			return err

@@ -164,8 +164,7 @@ func (s *Store) Add(run Run) error {
 
 // save writes all finished runs. The caller must hold mu.
 func (s *Store) save() error {
-	s.unsaved = false
-	return s.env.Write(s.file, func(w io.Writer) error {
+	err := s.env.Write(s.file, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
 		enc := json.NewEncoder(b)
 		for i := range s.runs {
@@ -175,9 +174,11 @@ func (s *Store) save() error {
 		}
 		return b.Flush()
 	})
+	s.unsaved = err != nil
+	return err
 }
 
-// Interrupted saves the finished runs and reports where they are.
+// Interrupted saves the finished runs and reports where they are, or why they are lost.
 func (s *Store) Interrupted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +186,10 @@ func (s *Store) Interrupted() {
 		return
 	}
 	if s.unsaved {
-		s.env.Report(s.save())
+		if err := s.save(); err != nil {
+			s.env.Report(err)
+			return
+		}
 	}
 	if len(s.runs) > 0 {
 		s.env.Warn(fmt.Sprintf("%s kept in %s; to continue, repeat the command with --resume", cmdutil.Count(len(s.runs), "finished run is", "finished runs are"), s.file))
