@@ -98,8 +98,8 @@ func (c *valueChecker) checkBounds(p *path, b *Budget) {
 		c.add(p.field("window"), "window requires maxEvictions", "add maxEvictions, the number of evictions allowed in the window")
 	case b.MaxEvictions != nil && *b.MaxEvictions < 0:
 		c.add(p.field("maxEvictions"), fmt.Sprintf("%d is negative: expected 0 or more", *b.MaxEvictions), "remove the sign")
-	case b.MaxEvictions != nil && b.Window <= 0:
-		c.add(p.field("window"), "window is missing: expected a duration above 0", "write the period that the limit applies to, such as window: 1h")
+	case b.MaxEvictions != nil:
+		c.checkWindow(p.field("window"), b.Window)
 	}
 }
 

@@ -44,6 +44,8 @@ var typeNames = map[reflect.Type][2]string{ // singular, plural
 	reflect.TypeFor[File]():                 {"a scenario", ""},
 	reflect.TypeFor[Scheduler]():            {"a scheduler configuration", ""},
 	reflect.TypeFor[Preemption]():           {"a mapping from job types to true, false or observe", ""},
+	reflect.TypeFor[FeatureGates]():         {"feature gates", ""},
+	reflect.TypeFor[Moves]():                {"a limit on moves", ""},
 	reflect.TypeFor[PolicyVariant]():        {"a policy variant", "policy variants"},
 	reflect.TypeFor[Namespace]():            {"a namespace", "namespaces"},
 	reflect.TypeFor[PriorityClass]():        {"a priority class", "priority classes"},

@@ -168,12 +168,23 @@ func (c *checker) checkAll() {
 
 // checkMoves checks the limit on moves.
 func (c *checker) checkMoves(p *path) {
-	switch m := c.f.Scheduler.Moves; {
-	case m == nil:
-	case m.PerJob < 1:
+	m := c.f.Scheduler.Moves
+	if m == nil {
+		return
+	}
+	if m.PerJob < 1 {
 		c.add(p.field("perJob"), fmt.Sprintf("%d is not a valid number of moves: expected 1 or more", m.PerJob), "write how many instances of one job may be moved in the window, or remove moves")
-	case m.Window <= 0:
-		c.add(p.field("window"), "window is missing: expected a duration above 0", "write the period that the limit applies to, such as window: 1h")
+	}
+	c.checkWindow(p.field("window"), m.Window)
+}
+
+// checkWindow checks the period of a limit.
+func (c *valueChecker) checkWindow(p *path, d Duration) {
+	switch {
+	case d == 0:
+		c.add(p, "window is missing: expected a duration above 0", "write the period that the limit applies to, such as window: 1h")
+	case d < 0:
+		c.add(p, fmt.Sprintf("%v is negative: expected a duration above 0", d), "remove the sign")
 	}
 }
 
