@@ -192,6 +192,54 @@ func TestRunRebalance_FindsWhatChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// An instance on a draining node stays where it is once the drain has ended, so that a plan
+// that makes room for it interrupts nothing.
+func TestRunRebalance_MakesNoRoomOnceADrainHasEnded(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.mustCall(func(s *Server) error {
+			_, err := s.SetConfig(w.ctx, &model.SchedulerConfig{Algorithm: model.SpreadRank}, nil)
+			return err
+		})
+		w.addNodes(3)
+		w.registerJob(coretest.Job("large").Ask(900, 900, 0))
+		w.waitIdle()
+		w.registerJob(coretest.Job("small").Count(2).Ask(200, 200, 0))
+		w.waitIdle()
+		var from string
+		for id := range w.liveByNode("large") {
+			from = id
+		}
+		w.mustCall(func(s *Server) error {
+			_, err := s.Drain(w.ctx, from, endpoint.DrainOptions{})
+			return err
+		})
+		w.waitIdle()
+		s := w.leader().server
+		s.pool.Resize(0)
+		synctest.Wait()
+		r, err := s.PlanRebalance(w.ctx, &model.Rate{Number: 1, Window: time.Hour})
+		if err != nil || len(r.Steps) != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		w.mustCall(func(s *Server) error {
+			_, err := s.CancelDrain(w.ctx, from)
+			return err
+		})
+		list, _, err := s.RunRebalance(w.ctx, r.Token)
+		if apierror.CodeOf(err) != apierror.CodeConflict || !strings.Contains(fmt.Sprint(err), "has changed, from which") {
+			t.Errorf("%+v, %v", list, err)
+		}
+		s.pool.Resize(2)
+		w.waitIdle()
+		if nodes := w.liveByNode("large"); len(nodes) != 1 || nodes[from] != 1 {
+			t.Errorf("the instance is on %v, want %s", nodes, from)
+		}
+		if nodes := w.liveByNode("small"); len(nodes) != 2 {
+			t.Errorf("the others are on %v, want two nodes", nodes)
+		}
+	})
+}
+
 // Of concurrent runs of one token, each step is done once.
 func TestRunRebalance_ConcurrentRunsDoEachStepOnce(t *testing.T) {
 	runServers(t, 1, nil, func(w *harness) {

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -211,7 +212,7 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 	}
 	nodes := newNodeRecheck(snap)
 	bound.Groups = slices.DeleteFunc(bound.Groups, func(g model.CommitGroup) bool {
-		why := nodes.reason(&g)
+		why := cmp.Or(nodes.reason(&g), changedSource(snap, &g, plan.SnapshotIndex))
 		if why != "" {
 			out.Rejected = append(out.Rejected, why)
 		}
@@ -254,6 +255,23 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 	}
 	out.EvalID = registered.EvalID
 	return out, max(result.Index, registered.Index), nil
+}
+
+// changedSource names the first instance that a commit group replaces although its node has
+// changed since the plan was made: if a drain has ended, the instance may stay. It returns ""
+// if there is none. The halves of moves are not replacements.
+func changedSource(snap *state.Snapshot, g *model.CommitGroup, planned uint64) string {
+	for i := range g.Stops {
+		stop := &g.Stops[i]
+		a := snap.Alloc(stop.AllocID)
+		if stop.MovedTo != "" || a == nil || !a.Live() {
+			continue
+		}
+		if n := snap.Node(a.NodeID); n != nil && n.ModifyIndex > planned {
+			return fmt.Sprintf("node %s has changed, from which allocation %s was to be replaced", n.ID, a.ID)
+		}
+	}
+	return ""
 }
 
 // reason returns the text of an error without its hint, which is about the whole request.
