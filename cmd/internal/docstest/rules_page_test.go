@@ -51,7 +51,7 @@ absent, the order of a number and NaN. As in CEL, ` + "`false && x` and `true ||
 | an entry of ` + "`order` or `option`" + ` | the entry counts as higher than every value: the candidate is evicted last, the node chosen last, of those with equal earlier entries. NaN counts as no value. |
 
 A double beyond the finite range is compared as infinite. If ` + "`order`" + ` has exactly two entries and the second is a double, infinite values
-compare as the largest finite ones. No expression ends a call.
+compare as the largest finite ones. No value ends a call; rules that use up the [fuel](#limits) of a call do.
 
 ## Time
 
@@ -62,6 +62,10 @@ yields the exact time; one that is not linear in time, such as a comparison of d
 
 An expression has at most 4,096 bytes and %d operations, nested at most %d deep. All rules together have at most 64 keys in brackets,
 and about 15,000 bytes of texts. Keys are written in quotes.
+
+A call has 50,000,000 ticks of fuel and 20,000 for each candidate or option. Most operations take 5 to 30 ticks, ` + "`exp`" + ` about 90, ` + "`log`" + ` 170 and ` + "`pow`" + `
+480; comparisons and searches of texts take a few hundred. Rules that take less than 20,000 for each candidate never use it up. ` + "`cede policy bench`" + ` shows
+the fuel of each call.
 
 `
 
