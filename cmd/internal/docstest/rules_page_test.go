@@ -64,7 +64,7 @@ An expression has at most 4,096 bytes and %d operations, nested at most %d deep.
 and about 15,000 bytes of texts. Keys are written in quotes.
 
 A call has 50,000,000 ticks of fuel and 20,000 for each candidate or option. Most operations take 5 to 30 ticks, ` + "`exp`" + ` about 90, ` + "`log`" + ` 170 and ` + "`pow`" + `
-480; comparisons and searches of texts take a few hundred. Rules that take less than 20,000 for each candidate never use it up. ` + "`cede policy bench`" + ` shows
+480; comparisons and searches of short texts take a few hundred. Rules that take less than 20,000 for each candidate never use it up. ` + "`cede policy bench`" + ` shows
 the fuel of each call.
 
 `
