@@ -12,7 +12,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
 
-// Check checks the names and types of rules. Errors are of type *Error and list every
+// Check checks the names, types and fuel of rules. Errors are of type *Error and list every
 // problem.
 func Check(s *Source) (*ir.Program, error) {
 	c := checker{}
@@ -25,6 +25,9 @@ func Check(s *Source) (*ir.Program, error) {
 	}
 	for i := range s.Option {
 		p.Option = append(p.Option, c.sortable(&s.Option[i], schema.Option))
+	}
+	if len(c.problems) == 0 {
+		c.fuel(s, p)
 	}
 	if len(c.problems) > 0 {
 		return nil, newError(c.problems)

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -41,11 +42,7 @@ var examples = []string{
 // TestModule_AnswersAsInterpreter compares modules of examples and of random expressions
 // with the interpreter, to the bit.
 func TestModule_AnswersAsInterpreter(t *testing.T) {
-	host, err := wasm.NewHost(wasm.Options{CacheDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = host.Close() })
+	host := newHost(t)
 	for i, text := range examples {
 		t.Run(fmt.Sprintf("example %d", i), func(t *testing.T) { compare(t, host, text, soak.Count(100, 10_000)) })
 	}
@@ -55,6 +52,16 @@ func TestModule_AnswersAsInterpreter(t *testing.T) {
 			compare(t, host, randomRules(r), soak.Count(8, 40))
 		}
 	})
+}
+
+func newHost(t *testing.T) *wasm.Host {
+	t.Helper()
+	host, err := wasm.NewHost(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	return host
 }
 
 // randomRules returns rules of random expressions.
@@ -78,7 +85,11 @@ func compare(t *testing.T, host *wasm.Host, text string, cases int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	source.Limits.FuelPerRow = policy.MaxLimits.FuelPerRow
 	program, err := rules.Check(source)
+	if err != nil && strings.Contains(err.Error(), "ticks of fuel") {
+		return
+	}
 	if err != nil {
 		t.Fatalf("%s\n%v", text, err)
 	}
@@ -94,6 +105,39 @@ func compare(t *testing.T, host *wasm.Host, text string, cases int) {
 		want, got := interpreted(reference, q), hosttest.CallHooks(t, in, q).Answers
 		if diff := cmp.Diff(want, got, hosttest.SameBits); diff != "" {
 			t.Fatalf("case %d of\n%s\ninterpreter (-) and module (+) differ:\n%s", i, text, diff)
+		}
+	}
+}
+
+// Texts and labels beyond their limits have the values that the interpreter defines, and
+// texts at the ends of words are found.
+func TestModule_LimitsTexts(t *testing.T) {
+	host := newHost(t)
+	labels := map[string]string{"long": strings.Repeat("x", schema.MaxText+1), "full": strings.Repeat("x", schema.MaxText), "app.kubernetes.io/name": "web", "app.kubernetes.io/names": ""}
+	for i := range schema.MaxLabels {
+		labels[fmt.Sprintf("%c%03d", 'a'+i%26, i)] = strings.Repeat("y", i%40)
+	}
+	c := &policytest.Case{Preemptor: sdk.Preemptor{Namespace: "ns", Job: strings.Repeat("p", 300) + "-end", Labels: labels, Priority: 9}}
+	o := policytest.Option{Name: strings.Repeat("node", 100)}
+	for n := range 40 {
+		o.Rows = append(o.Rows, policytest.Row{Name: "r", Namespace: strings.Repeat("n", n), Job: strings.Repeat("ab", n/2) + "nightly", Group: "g" + strings.Repeat("0", 10*n), Labels: maps.Clone(labels)})
+		delete(labels, fmt.Sprintf("%c%03d", 'a'+n%26, n))
+	}
+	c.Options = []policytest.Option{o}
+	q := hosttest.Case{Candidates: c.Candidates(), Options: c.OptionsOf([][]int{{0}})}
+	for _, condition := range []string{
+		"victim.labels.long == ''", "has(victim.labels.long)", "has(victim.labels.full)", "victim.labels['app.kubernetes.io/name'] == 'web'",
+		"'app.kubernetes.io/names' in victim.labels", "'app.kubernetes.io/nam' in victim.labels", "has(victim.labels.z510)", "has(victim.labels.z025)", "has(preemptor.labels.a000)",
+		"preemptor.job.endsWith('-end')", "preemptor.job.startsWith('p')", "preemptor.job == victim.job", "victim.group.startsWith('g')", "victim.group.endsWith('0000000')",
+		"victim.job.contains('nightly')", "victim.job.contains('bnightly')", "victim.job.contains('babnightly')", "victim.job.contains('y')", "victim.job.contains('')",
+		"victim.job.contains('nightlyx')", "victim.job.endsWith('abnightly')", "victim.job.startsWith('abababab')", "victim.job.startsWith('ababababab')",
+		"victim.namespace == 'nnnnnnn'", "victim.namespace == 'nnnnnnnn'", "victim.namespace in ['nnnnnnnnn', 'nnnnnnnnnnnnnnnn', 'nnnnnnnnnnnnnnnnn']",
+		"victim.namespace.contains(preemptor.namespace)", "'nnnnnnnnnnnnnnnnnnnnnn'.contains(victim.namespace)", "victim.job.contains(victim.namespace)",
+	} {
+		program, in := startUnlimited(t, host, "eligible: "+condition+"\norder: "+condition)
+		want, got := interpreted(&rulestest.Policy{Program: program}, q), hosttest.CallHooks(t, in, q).Answers
+		if diff := cmp.Diff(want, got, hosttest.SameBits); diff != "" {
+			t.Errorf("%s: interpreter (-) and module (+) differ:\n%s", condition, diff)
 		}
 	}
 }
@@ -119,6 +163,11 @@ func disturb(r *rand.Rand, q hosttest.Case) {
 // start returns an instance of the module of rules.
 func start(t testing.TB, host *wasm.Host, source *rules.Source) policy.Instance {
 	t.Helper()
+	return startWith(t, host, source, policy.DefaultLimits)
+}
+
+func startWith(t testing.TB, host *wasm.Host, source *rules.Source, limits policy.Limits) policy.Instance {
+	t.Helper()
 	code, err := rules.Compile(source)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +176,7 @@ func start(t testing.TB, host *wasm.Host, source *rules.Source) policy.Instance 
 	if err != nil || !slices.Equal(code, again) {
 		t.Fatalf("the same rules compiled to other bytes: %v", err)
 	}
-	m, err := host.Load(t.Context(), code, policy.DefaultLimits)
+	m, err := host.Load(t.Context(), code, limits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func FuzzRules(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = host.Close() })
 	r := rand.New(rand.NewPCG(3, 9))
-	cases := []hosttest.Case{hosttest.RandomCase(r), hosttest.RandomCase(r)}
+	cases := []hosttest.Case{hosttest.RandomCase(r), hosttest.RandomCase(r), hostileCase(2, 20)}
 	f.Fuzz(func(t *testing.T, text string) {
 		source, err := rules.ParseInline("tested", text)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
 	srules "github.com/cede-scheduler/cede/sdk/rules"
 )
@@ -24,6 +25,7 @@ type Source struct {
 	Eligible *Expression
 	Order    []Expression
 	Option   []Expression
+	Limits   policy.Limits // of a call; a zero field is that of policy.DefaultLimits
 }
 
 // An Expression is the text of an entry, and its position.
@@ -40,10 +42,24 @@ func ParseManifest(file, name string, text []byte) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	var rules *yaml.Node
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value == "rules" {
-			return r.source(name, root.Content[i+1])
+		switch value := root.Content[i+1]; root.Content[i].Value {
+		case "rules":
+			rules = value
+		case "limits":
+			// Invalid limits are problems of the manifest, which package bundle reports.
+			var l struct {
+				Fuel       uint64 `yaml:"fuel"`
+				FuelPerRow uint64 `yaml:"fuelPerRow"`
+			}
+			if value.Decode(&l) == nil {
+				r.limits = policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow}
+			}
 		}
+	}
+	if rules != nil {
+		return r.source(name, rules)
 	}
 	return nil, r.failed(root, "", "the manifest has no rules", "add rules: with eligible, order or option")
 }
@@ -121,6 +137,7 @@ type reader struct {
 	lines []string
 	// plain reports whether values are expressions without YAML, lists in brackets.
 	plain    bool
+	limits   policy.Limits
 	problems []Problem
 }
 
@@ -137,7 +154,7 @@ func (r *reader) parse(text []byte) (*yaml.Node, error) {
 
 // source reads the entries of rules.
 func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
-	s := &Source{Name: name, Delta: srules.Delta}
+	s := &Source{Name: name, Delta: srules.Delta, Limits: r.limits}
 	if rules.Kind != yaml.MappingNode {
 		return nil, r.failed(rules, "", "rules must be a mapping", "write eligible:, order: or option: beneath it")
 	}

@@ -313,10 +313,11 @@ const (
 )
 
 // LabelTable holds the labels of rows: those of row i are the pairs First[i] to
-// First[i+1].
+// First[i+1], ascending by key.
 type LabelTable struct{ First, Key, Value []int32 }
 
-// AnnotationTable holds numeric costs that operators attached, one column per name.
+// AnnotationTable holds numeric costs that operators attached, one column per name,
+// ascending by name.
 // The value is NaN if a row has no such annotation.
 type AnnotationTable struct {
 	Names  []string

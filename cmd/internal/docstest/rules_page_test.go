@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
+	"github.com/cede-scheduler/cede/plugins/rules/link"
 	ruleschema "github.com/cede-scheduler/cede/plugins/rules/schema"
 	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
@@ -51,7 +55,7 @@ absent, the order of a number and NaN. As in CEL, ` + "`false && x` and `true ||
 | an entry of ` + "`order` or `option`" + ` | the entry counts as higher than every value: the candidate is evicted last, the node chosen last, of those with equal earlier entries. NaN counts as no value. |
 
 A double beyond the finite range is compared as infinite. If ` + "`order`" + ` has exactly two entries and the second is a double, infinite values
-compare as the largest finite ones. No value ends a call; rules that use up the [fuel](#limits) of a call do.
+compare as the largest finite ones. No value ends a call.
 
 ## Time
 
@@ -63,9 +67,17 @@ yields the exact time; one that is not linear in time, such as a comparison of d
 An expression has at most 4,096 bytes and %d operations, nested at most %d deep. All rules together have at most 64 keys in brackets,
 and about 15,000 bytes of texts. Keys are written in quotes.
 
-A call has 50,000,000 ticks of fuel and 20,000 for each candidate or option. Most operations take 5 to 30 ticks, ` + "`exp`" + ` about 90, ` + "`log`" + ` 170 and ` + "`pow`" + `
-480; comparisons and searches of short texts take a few hundred. Rules that take less than 20,000 for each candidate never use it up. ` + "`cede policy bench`" + ` shows
-the fuel of each call.
+Of a name of more than %d bytes, the last %d count. A label with a longer value counts as absent, and of the labels of one candidate the
+first %d count, in the order of their keys.
+
+A call has 50,000,000 ticks of fuel and 20,000 for each candidate or option. Rules that may take more for one candidate or option are an
+error, so that no call runs out of fuel. A policy can raise the limit: ` + "`limits.fuelPerRow`" + ` in ` + "`policy.yaml`" + `. What counts is the
+text, label or branch that takes most, and the sorting of three or more entries of ` + "`order`" + `, or of two if the second is not a double:
+
+%s
+` + "`cede policy bench`" + ` shows the fuel that calls take. The limits hold for up to %s candidates or %s options in one
+call, %d disruption budgets for each candidate, and 100,000 namespaces. If an operator sets ` + "`policy.limits.fuel`" + ` to less than %s, rules
+may run out of fuel all the same.
 
 `
 
@@ -73,7 +85,9 @@ the fuel of each call.
 func rulesPage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, rulesIntroduction, ir.MaxOrderEntries, ir.MaxOptionEntries, syntax.MaxNodes, syntax.MaxDepth)
+	fmt.Fprintf(&b, rulesIntroduction, ir.MaxOrderEntries, ir.MaxOptionEntries, syntax.MaxNodes, syntax.MaxDepth,
+		ruleschema.MaxText, ruleschema.MaxText, ruleschema.MaxLabels, fuelTable(t),
+		cmdutil.Thousands(rules.MaxCandidates), cmdutil.Thousands(rules.MaxOptions), link.MaxBudgets, cmdutil.Thousands(link.FixedFuel))
 	b.WriteString("## Names\n\nA name is known in the rules of the third column. The columns of the SDK that it requires are derived.\n\n")
 	b.WriteString("| name | type | in | meaning |\n|--|--|--|--|\n")
 	fmt.Fprintf(&b, "| `%s` | timestamp | all | the time of the decision |\n", ruleschema.Now)
@@ -95,6 +109,42 @@ func rulesPage(t *testing.T) string {
 	b.WriteString("\n## Operators and functions\n\n| form | example | meaning |\n|--|--|--|\n")
 	for _, f := range ruleschema.Functions {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", pipes(f.Form), pipes(f.Example), f.Doc)
+	}
+	return b.String()
+}
+
+// fuelTable lists expressions with the ticks that are counted for them.
+func fuelTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| expression | ticks at most |\n|--|--|\n")
+	for _, text := range []string{
+		"victim.priority", "victim.age > duration('10m')", "victim.lostWork * victim.share", "victim.mustLeave ? exp(victim.share) : 0.0",
+		"exp(victim.share)", "log(victim.share)", "pow(victim.share, 0.5)",
+		"victim.namespace == 'batch'", "victim.namespace in ['batch', 'test', 'build']", "victim.job == 'index'", "victim.job == preemptor.job",
+		"victim.job.startsWith('nightly-')", "victim.job.contains('nightly')", "victim.job.contains('nightly-build')",
+		"victim.job.contains('aaaaaaaaaaaa')", "victim.job.contains(preemptor.job)",
+		"[victim.priority, victim.share]", "[victim.priority, victim.evictions]", "[victim.priority, victim.evictions, victim.share]",
+		"has(victim.labels.tier)", "victim.labels['app.kubernetes.io/name'] == 'web'",
+	} {
+		source, err := rules.ParseInline("example", "order: "+text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Limits.FuelPerRow = policy.MaxLimits.FuelPerRow
+		program, err := rules.Check(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fuel, err := link.FuelOf(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks := fuel[1].Entries[0]
+		if strings.HasPrefix(text, "[") {
+			ticks = fuel[1].Row
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", pipes(text), cmdutil.Thousands(ticks))
 	}
 	return b.String()
 }

@@ -38,7 +38,7 @@ func (f *function) arithmetic(n *ir.Node, failed encoding.Label) {
 		f.truncated(failed)
 	case n.Op == ir.Exp || n.Op == ir.Log || n.Op == ir.Pow:
 		f.arguments(n, failed)
-		f.Call(f.functions[map[ir.Op]string{ir.Exp: "rule_exp", ir.Log: "rule_log", ir.Pow: "rule_pow"}[n.Op]])
+		f.call(map[ir.Op]string{ir.Exp: "rule_exp", ir.Log: "rule_log", ir.Pow: "rule_pow"}[n.Op], transcendental[n.Op])
 	case n.Type == schema.Double:
 		f.arguments(n, failed)
 		f.Op(doubleOps[n.Op])

@@ -1,6 +1,9 @@
 package link
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
 	"github.com/cede-scheduler/cede/plugins/rules/schema"
 	"github.com/cede-scheduler/cede/plugins/wasm/encoding"
@@ -49,7 +52,7 @@ func (f *function) expression(n *ir.Node, failed encoding.Label) {
 		f.comparison(n, failed)
 	case ir.StartsWith, ir.EndsWith, ir.Contains:
 		f.arguments(n, failed)
-		f.Call(f.functions[map[ir.Op]string{ir.StartsWith: "rule_starts", ir.EndsWith: "rule_ends", ir.Contains: "rule_contains"}[n.Op]])
+		f.search(n)
 	default:
 		f.arithmetic(n, failed)
 	}
@@ -114,10 +117,10 @@ func (f *function) read(s *schema.Field) {
 		f.Memory(encoding.OpI64Load, 0)
 	case schema.ID:
 		f.Memory(encoding.OpI32Load, 0)
-		f.Call(f.functions["rule_text"])
+		f.call("rule_text", textTicks)
 	case schema.NameID:
 		f.Memory(encoding.OpI32Load, 0)
-		f.Call(f.functions["rule_name"])
+		f.call("rule_name", nameTicks)
 	}
 }
 
@@ -183,7 +186,7 @@ func (f *function) label(n *ir.Node) {
 	} else {
 		f.I32(-1)
 	}
-	f.Call(f.functions["rule_label"])
+	f.call("rule_label", labelTicks(len(n.Key)))
 }
 
 // hasKey pushes whether a map has a key. NaN means that a row has no annotation.
@@ -267,20 +270,26 @@ func (f *function) in(n *ir.Node, failed encoding.Label) {
 	f.expression(n.Args[0], failed)
 	f.Set(x)
 	f.I32(0)
+	lengths := map[int]int{} // ticks for comparing the bytes of the constants of a length
 	for _, c := range n.Args[1:] {
 		f.Get(x)
 		f.constant(c)
-		f.equal(n.Args[0].Type)
+		f.equal(n.Args[0].Type, 0)
 		f.Op(encoding.OpI32Or)
+		lengths[len(c.Text)] += bytesTicks(len(c.Text))
+	}
+	if t := n.Args[0].Type; t == schema.String && len(lengths) > 0 { // one length at most is that of the value
+		f.Charge(slices.Max(slices.Collect(maps.Values(lengths))))
 	}
 	f.Free(t, x)
 }
 
-// equal compares two values on the stack.
-func (f *function) equal(t schema.Type) {
+// equal compares two values on the stack. Texts are equal only if they have the same length,
+// of which their least bound is given.
+func (f *function) equal(t schema.Type, length int) {
 	switch t {
 	case schema.String:
-		f.Call(f.functions["rule_same"])
+		f.call("rule_same", sameTicks+bytesTicks(length))
 	case schema.Bool:
 		f.Op(encoding.OpI32Eq)
 	case schema.Double:
@@ -328,7 +337,7 @@ func (f *function) comparison(n *ir.Node, failed encoding.Label) {
 	switch {
 	case n.Op == ir.Eq || n.Op == ir.Ne:
 		f.arguments(n, failed)
-		f.equal(t)
+		f.equal(t, min(longest(n.Args[0]), longest(n.Args[1])))
 		if n.Op == ir.Ne {
 			f.Op(encoding.OpI32Eqz)
 		}

@@ -34,6 +34,11 @@ type function struct {
 	// values and columns are locals that are the same for all rows: the values of fields with
 	// one element, and the addresses of columns, by their offset in rule_inputs.
 	values, columns map[uint32]uint32
+
+	// perRow and perOption are the fuel of one pass of the loop over rows, and of that over
+	// options without its rows; entries is the part of each entry of order or option.
+	perRow, perOption int
+	entries           []int
 }
 
 func (l *linker) function() *function {
@@ -89,6 +94,7 @@ func (f *function) eachOption(body func()) {
 	f.Set(f.option)
 	done := f.Block(encoding.OpBlock, encoding.NoResult)
 	next := f.Block(encoding.OpLoop, encoding.NoResult)
+	before := f.Ticks()
 	f.Get(f.option)
 	f.input(encoding.OpI32Load, offOptions)
 	f.Op(encoding.OpI32GeS)
@@ -96,6 +102,7 @@ func (f *function) eachOption(body func()) {
 	body()
 	f.increment(f.option)
 	f.Br(next)
+	f.perOption = f.Ticks() - before - f.perRow
 	f.End()
 	f.End()
 }
@@ -134,6 +141,7 @@ func (f *function) rows(first, end, body func()) {
 	done := f.Block(encoding.OpBlock, encoding.NoResult)
 	before := f.Mark()
 	next := f.Block(encoding.OpLoop, encoding.NoResult)
+	ticks := f.Ticks()
 	body()
 	sizes := slices.Sorted(maps.Keys(f.stepped))
 	for _, size := range sizes {
@@ -148,6 +156,7 @@ func (f *function) rows(first, end, body func()) {
 	f.Get(limit)
 	f.Op(encoding.OpI32LtS)
 	f.BrIf(next)
+	f.perRow = f.Ticks() - ticks
 	f.End()
 	f.End()
 	f.Insert(before, func() {
@@ -226,6 +235,17 @@ func (l *linker) eligible() []byte {
 	if len(turns) > 0 {
 		f.request(least)
 	}
+	return l.finish(f)
+}
+
+// finish adds the fuel of a function to that of its hook, and returns its body.
+func (l *linker) finish(f *function) []byte {
+	of := &l.fuel[l.hook]
+	of.Row += f.perRow
+	of.Option += f.perOption
+	for i, ticks := range f.entries {
+		of.Entries[i] += ticks
+	}
 	return f.Bytes()
 }
 
@@ -235,7 +255,7 @@ func (l *linker) order() []byte {
 	f := l.function()
 	if !l.program.Sorted() {
 		f.tierAndScore(f.score)
-		return f.Bytes()
+		return l.finish(f)
 	}
 	at := f.Local(encoding.I32)
 	f.eachRow(l.program.Order, func() {
@@ -243,7 +263,7 @@ func (l *linker) order() []byte {
 		f.Set(at)
 		f.keys(l.program.Order, at, offRows)
 	})
-	return f.Bytes()
+	return l.finish(f)
 }
 
 // tierAndScore writes the tier and the score of every row. score pushes the score of the
@@ -252,11 +272,11 @@ func (f *function) tierAndScore(score func(*ir.Node)) {
 	entries := f.program.Order
 	f.eachRow(entries, func() {
 		f.rowElement(paramFirst, 8)
-		f.key(entries[0])
+		f.entry(func() { f.key(entries[0]) })
 		f.Memory(encoding.OpI64Store, 0)
 		if len(entries) > 1 {
 			f.rowElement(paramSecond, 8)
-			score(entries[1])
+			f.entry(func() { score(entries[1]) })
 			f.Memory(encoding.OpF64Store, 0)
 		}
 	})
@@ -270,7 +290,7 @@ func (l *linker) direct() []byte {
 	rounded := f.Lasting(encoding.I32)
 	f.tierAndScore(func(e *ir.Node) { f.wholeScore(e, rounded) })
 	f.Get(rounded)
-	return f.Bytes()
+	return l.finish(f)
 }
 
 // wholeScore pushes a whole number as a score. An entry without a value comes last.
@@ -313,7 +333,7 @@ func (l *linker) option() []byte {
 		f.Set(at)
 		f.keys(l.program.Option, at, offOptions)
 	})
-	return f.Bytes()
+	return l.finish(f)
 }
 
 // keys writes the entries of one row or option into columns, beginning at an address. The
@@ -328,9 +348,16 @@ func (f *function) keys(entries []*ir.Node, at, length uint32) {
 			f.Set(at)
 		}
 		f.Get(at)
-		f.key(e)
+		f.entry(func() { f.key(e) })
 		f.Memory(encoding.OpI64Store, 0)
 	}
+}
+
+// entry writes an entry of order or option, and records its fuel.
+func (f *function) entry(write func()) {
+	before := f.Ticks()
+	write()
+	f.entries = append(f.entries, f.Ticks()-before)
 }
 
 // key pushes the value of an entry as a whole number that sorts alike. An entry without a

@@ -50,18 +50,27 @@ const (
 
 // version is the version of policies that package link writes, for operators. A change of
 // the meaning of rules increments it.
-const version = "rules 1"
+const version = "rules 2"
 
 // ErrTooLarge means that the constants or the code exceed the room of the runtime.
-var ErrTooLarge = errors.New("too many texts or names in brackets")
+var ErrTooLarge = errors.New("too many keys in brackets or texts")
 
 // Module returns the module of a program. Equal programs result in equal bytes.
 func Module(p *ir.Program) ([]byte, error) {
-	indexes, err := functions()
+	patch, _, err := link(p)
 	if err != nil {
 		return nil, err
 	}
-	l := linker{program: p, functions: indexes}
+	return patch.Apply(runtime)
+}
+
+// link returns the parts of a module that differ from the runtime, and their fuel.
+func link(p *ir.Program) (*meter.Patch, *Fuel, error) {
+	indexes, err := functions()
+	if err != nil {
+		return nil, nil, err
+	}
+	l := newLinker(p, indexes)
 	patch := meter.Patch{Bodies: map[string][]byte{}, DataAt: programAt}
 	patch.Exports = []string{abi.ExportMemory, abi.ExportVersion, abi.ExportAlloc, abi.Exports[abi.OpDescribe]}
 	hooks := int32(0)
@@ -85,9 +94,9 @@ func Module(p *ir.Program) ([]byte, error) {
 		add(abi.HookScoreOptions, abi.OpScoreOptions, "rule_option", l.option())
 	}
 	if patch.Data, err = l.data(hooks); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return patch.Apply(runtime)
+	return &patch, l.total(), nil
 }
 
 // linker collects the columns and constants to which the functions of rules refer.
@@ -98,6 +107,13 @@ type linker struct {
 	used      [3]uint64 // by function: bits of schema.Fields
 	lookups   []lookup
 	texts     []string // constants, one after the other
+	fuel      Fuel     // of the functions that were written
+}
+
+func newLinker(p *ir.Program, functions map[string]int) *linker {
+	l := &linker{program: p, functions: functions}
+	l.fuel[1].Entries, l.fuel[2].Entries = make([]int, len(p.Order)), make([]int, len(p.Option))
+	return l
 }
 
 // lookup is a key of a map.
@@ -150,7 +166,8 @@ func (l *linker) data(hooks int32) ([]byte, error) {
 	}
 	table := programAt + programSize + (size+3)&^3
 	if len(entries) > maxLookups || table+12*len(entries) > constantsEnd {
-		return nil, fmt.Errorf("%w: %d names in brackets, %d bytes of texts", ErrTooLarge, len(entries), size)
+		return nil, fmt.Errorf("%w: %d and %d bytes; at most %d and about %d bytes are allowed", ErrTooLarge,
+			len(entries), size, maxLookups, constantsEnd-programAt-programSize)
 	}
 	le := binary.LittleEndian
 	b := le.AppendUint64(nil, uint64(info.Columns))

@@ -1,6 +1,7 @@
 package rulestest
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func Candidate(in *policy.Candidates, i, row int) *Env {
 	e.maps["node.free"] = amounts(in.Dims, in.Free, i)
 	e.maps["node.own"] = amounts(in.Dims, in.Own, i)
 	if in.Place != nil {
-		e.values["node.name"] = Value{S: in.Strings[in.Place[i]]}
+		e.values["node.name"] = name(in.Strings[in.Place[i]])
 	}
 	e.cluster(in.Dims, in.Shared)
 	return e
@@ -74,7 +75,7 @@ func Option(in *policy.Options, i int) *Env {
 		e.values["option.expectedDelay"] = Value{N: in.ExpectedDelay[i]}
 	}
 	if in.Place != nil {
-		e.values["node.name"] = Value{S: in.Strings[in.Place[i]]}
+		e.values["node.name"] = name(in.Strings[in.Place[i]])
 	}
 	e.fit(in, i)
 	e.cluster(in.Dims, in.Shared)
@@ -103,15 +104,13 @@ func (e *Env) preemptor(p *policy.Preemptor, dims []string) {
 	e.values = map[string]Value{
 		"preemptor.priority": number(p.Priority), "preemptor.delta": number(p.Delta), "preemptor.ports": number(int32(p.Ports)),
 		"preemptor.attempts": number(p.Attempts), "preemptor.waiting": {N: p.Waiting},
-		"preemptor.namespace": {S: p.Namespace}, "preemptor.job": {S: p.Job}, "preemptor.group": {S: p.Group}, "preemptor.jobType": {S: p.JobType},
+		"preemptor.namespace": name(p.Namespace), "preemptor.job": name(p.Job), "preemptor.group": name(p.Group), "preemptor.jobType": name(p.JobType),
 	}
-	e.maps = map[string]map[string]Value{"preemptor.ask": {}, "preemptor.labels": {}, "preemptor.annotations": {}}
+	e.maps = map[string]map[string]Value{"preemptor.ask": {}, "preemptor.annotations": {}}
 	for d, name := range dims {
 		e.maps["preemptor.ask"][name] = Value{X: p.Ask[d]}
 	}
-	for key, value := range p.Labels {
-		e.maps["preemptor.labels"][key] = Value{S: value}
-	}
+	e.maps["preemptor.labels"] = labels(p.Labels)
 	for name, value := range p.Annotations {
 		if !math.IsNaN(value) {
 			e.maps["preemptor.annotations"][name] = Value{X: value}
@@ -148,9 +147,9 @@ func (e *Env) row(in *policy.Candidates, row int) {
 		e.values["victim.lostWork"] = Value{N: r.LostWork[row]}
 	}
 	if r.Namespace != nil {
-		e.values["victim.namespace"] = Value{S: in.Strings[r.Namespace[row]]}
-		e.values["victim.job"] = Value{S: lastPart(in.Strings[r.Job[row]])}
-		e.values["victim.group"] = Value{S: lastPart(in.Strings[r.Group[row]])}
+		e.values["victim.namespace"] = name(in.Strings[r.Namespace[row]])
+		e.values["victim.job"] = name(lastPart(in.Strings[r.Job[row]]))
+		e.values["victim.group"] = name(lastPart(in.Strings[r.Group[row]]))
 	}
 	if r.Evictions != nil {
 		e.values["victim.evictions"], e.values["victim.evictionLimit"] = number(r.Evictions[row]), number(r.EvictionLimit[row])
@@ -163,19 +162,33 @@ func (e *Env) row(in *policy.Candidates, row int) {
 		e.values["victim.displacedPriority"], e.values["victim.displacedLostWork"] = number(r.DisplacedPriority[row]), Value{N: r.DisplacedLostWork[row]}
 	}
 	e.maps["victim.use"] = amounts(in.Dims, r.Use, row)
-	e.labels(in, row)
+	e.setLabels(in, row)
 	if in.Shared != nil {
 		e.shares(in, row)
 	}
 }
 
+// name returns a name as rules read it.
+func name(s string) Value { return Value{S: s[max(0, len(s)-schema.MaxText):]} }
+
+// labels returns the labels that rules read.
+func labels(all map[string]string) map[string]Value {
+	read := map[string]Value{}
+	for i, key := range slices.Sorted(maps.Keys(all)) {
+		if value := all[key]; i < schema.MaxLabels && len(value) <= schema.MaxText {
+			read[key] = Value{S: value}
+		}
+	}
+	return read
+}
+
 func lastPart(id string) string { return id[strings.LastIndexByte(id, 0)+1:] }
 
-func (e *Env) labels(in *policy.Candidates, row int) {
-	labels, notes := map[string]Value{}, map[string]Value{}
+func (e *Env) setLabels(in *policy.Candidates, row int) {
+	all, notes := map[string]string{}, map[string]Value{}
 	if l := in.Rows.Labels; l != nil {
 		for k := l.First[row]; k < l.First[row+1]; k++ {
-			labels[in.Strings[l.Key[k]]] = Value{S: in.Strings[l.Value[k]]}
+			all[in.Strings[l.Key[k]]] = in.Strings[l.Value[k]]
 		}
 	}
 	if a := in.Rows.Annotations; a != nil {
@@ -185,7 +198,7 @@ func (e *Env) labels(in *policy.Candidates, row int) {
 			}
 		}
 	}
-	e.maps["victim.labels"], e.maps["victim.annotations"] = labels, notes
+	e.maps["victim.labels"], e.maps["victim.annotations"] = labels(all), notes
 }
 
 // shares sets what depends on the shared tables.

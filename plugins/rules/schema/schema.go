@@ -45,6 +45,15 @@ const (
 	PerOption                // one per option
 )
 
+// Limits of texts that rules read.
+const (
+	// MaxText is the length of a text in bytes. The last bytes of a longer name count, and a
+	// label with a longer value counts as absent.
+	MaxText = 256
+	// MaxLabels is the number of labels of an element, by ascending key, that count.
+	MaxLabels = 511
+)
+
 // Form is the form of an element in memory.
 type Form uint8
 

@@ -14,7 +14,13 @@ type Body struct {
 	locals []ValueType
 	free   map[ValueType][]uint32 // locals that are not in use
 	depth  int                    // of open blocks
+	ticks  int
+	arms   []arms // of open blocks
 }
+
+// arms are the ticks before an if, and those of its first arm once the second has begun; both
+// are 0 for other blocks.
+type arms struct{ before, first int }
 
 // NewBody returns the body of a function with the given number of parameters.
 func NewBody(params int) *Body {
@@ -23,11 +29,19 @@ func NewBody(params int) *Body {
 
 // Early writes code that runs once, before all other code. It must not branch.
 func (b *Body) Early(write func()) {
-	code := b.code
+	code, ticks := b.code, b.ticks
 	b.code = b.early
 	write()
-	b.code, b.early = code, b.code
+	b.code, b.early, b.ticks = code, b.code, ticks
 }
+
+// Ticks returns an upper bound of the fuel for running the code that was written so far,
+// without that of Early and Insert: one tick for each instruction, and of the two arms of
+// an if those of the longer one. What a loop takes is counted once.
+func (b *Body) Ticks() int { return b.ticks }
+
+// Charge adds the fuel of a called function.
+func (b *Body) Charge(ticks int) { b.ticks += ticks }
 
 // A Mark is a position in the code.
 type Mark struct{ at, depth int }
@@ -47,19 +61,46 @@ func (b *Body) Insert(m Mark, write func()) {
 type Label int
 
 // Op writes instructions without operands.
-func (b *Body) Op(ops ...byte) { b.code = append(b.code, ops...) }
+func (b *Body) Op(ops ...byte) {
+	for _, op := range ops {
+		b.begin(op)
+	}
+}
 
-func (b *Body) index(op byte, index uint32) { b.code = AppendU32(append(b.code, op), index) }
+// begin writes the number of an instruction and counts its fuel.
+func (b *Body) begin(op byte) {
+	b.code = append(b.code, op)
+	switch op {
+	case OpNop, OpBlock, OpLoop, OpEnd:
+	case OpElse:
+		a := &b.arms[len(b.arms)-1]
+		a.first, b.ticks = b.ticks-a.before, a.before
+	default:
+		b.ticks++
+	}
+}
+
+func (b *Body) index(op byte, index uint32) {
+	b.begin(op)
+	b.code = AppendU32(b.code, index)
+}
 
 // I32 pushes a constant.
-func (b *Body) I32(v int32) { b.code = AppendS64(append(b.code, OpI32Const), int64(v)) }
+func (b *Body) I32(v int32) {
+	b.begin(OpI32Const)
+	b.code = AppendS64(b.code, int64(v))
+}
 
 // I64 pushes a constant.
-func (b *Body) I64(v int64) { b.code = AppendS64(append(b.code, OpI64Const), v) }
+func (b *Body) I64(v int64) {
+	b.begin(OpI64Const)
+	b.code = AppendS64(b.code, v)
+}
 
 // F64 pushes a constant.
 func (b *Body) F64(v float64) {
-	b.code = binary.LittleEndian.AppendUint64(append(b.code, OpF64Const), math.Float64bits(v))
+	b.begin(OpF64Const)
+	b.code = binary.LittleEndian.AppendUint64(b.code, math.Float64bits(v))
 }
 
 // Get pushes a local, Set pops it, and Tee stores it without popping.
@@ -77,20 +118,26 @@ func (b *Body) Call(function int) { b.index(OpCall, uint32(function)) }
 // Memory writes a load or store at an offset from the address on the stack. It assumes no
 // alignment.
 func (b *Body) Memory(op byte, offset uint32) {
-	b.code = AppendU32(append(b.code, op, 0), offset)
+	b.begin(op)
+	b.code = AppendU32(append(b.code, 0), offset)
 }
 
 // Block begins a block, loop or if, by its instruction and the type of its result.
 func (b *Body) Block(op byte, result ValueType) Label {
-	b.code = append(b.code, op, byte(result))
+	b.begin(op)
+	b.code = append(b.code, byte(result))
 	b.depth++
+	b.arms = append(b.arms, arms{before: b.ticks})
 	return Label(b.depth)
 }
 
 // End ends the innermost block.
 func (b *Body) End() {
-	b.Op(OpEnd)
+	b.begin(OpEnd)
 	b.depth--
+	a := b.arms[len(b.arms)-1]
+	b.arms = b.arms[:len(b.arms)-1]
+	b.ticks = max(b.ticks, a.before+a.first)
 }
 
 // Br branches to a label, and BrIf does if the value on the stack is not 0.

@@ -74,43 +74,120 @@ static const char *missing; // why a column cannot be used
 static uint64_t packed(cede_text t) { return (uint64_t)(uintptr_t)t.at << 32 | t.length; }
 static cede_text unpacked(uint64_t t) { return (cede_text){(const char *)(uintptr_t)(t >> 32), (uint32_t)t}; }
 
-EXPORT(rule_text) uint64_t rule_text(int32_t id) { return packed(cede_text_of(texts, id)); }
+// The fuel of each function below is bounded, whatever the texts and labels of a frame are:
+// package link counts on it, see link/fuel.go. Texts therefore have at most MAX_TEXT bytes:
+// of a longer name the last ones count, and a label with a longer value counts as absent.
+// Of the labels of a row, which ascend by key, the first MAX_LABELS count.
+#define MAX_TEXT 256
+#define MAX_LABELS 511
 
-// rule_name returns the name of a job or group from its identifier: the part behind the
-// last zero byte.
-EXPORT(rule_name) uint64_t rule_name(int32_t id) {
-  cede_text t = cede_text_of(texts, id);
-  for (uint32_t n = t.length; n > 0; n--)
-    if (t.at[n - 1] == 0) return packed((cede_text){t.at + n, t.length - n});
+static uint64_t name_of(cede_text t) {
+  if (t.length > MAX_TEXT) t = (cede_text){t.at + t.length - MAX_TEXT, MAX_TEXT};
   return packed(t);
 }
 
-static bool at(cede_text a, uint32_t from, cede_text b) {
-  for (uint32_t i = 0; i < b.length; i++)
-    if (a.at[from + i] != b.at[i]) return false;
-  return true;
+static uint64_t word(const char *at) {
+  uint64_t w;
+  __builtin_memcpy(&w, at, sizeof w);
+  return w;
+}
+
+EXPORT(rule_text) uint64_t rule_text(int32_t id) { return name_of(cede_text_of(texts, id)); }
+
+// rule_name returns the name of a job or group from its identifier: the part behind the
+// last zero byte. It passes words without a zero byte, from the last one.
+EXPORT(rule_name) uint64_t rule_name(int32_t id) {
+  const uint64_t ones = 0x0101010101010101;
+  cede_text t = cede_text_of(texts, id);
+  uint32_t n = t.length, first = n > MAX_TEXT ? n - MAX_TEXT : 0;
+  for (; n >= first + 8; n -= 8) {
+    uint64_t w = word(t.at + n - 8);
+    if ((w - ones) & ~w & ones << 7) break;
+  }
+  while (n > first && t.at[n - 1]) n--;
+  return packed((cede_text){t.at + n, t.length - n});
+}
+
+// same reports whether n bytes are equal.
+__attribute__((noinline)) static bool same(const char *a, const char *b, uint32_t n) {
+  if (n < 8) {
+    for (const char *end = a + n; a != end; a++, b++)
+      if (*a != *b) return false;
+    return true;
+  }
+  const char *last = a + n - 8;
+  for (uint32_t way = (uint32_t)(b - a); a < last; a += 8)
+    if (word(a) != word(a + way)) return false;
+  return word(last) == word(b + n - 8);
 }
 
 EXPORT(rule_same) int32_t rule_same(uint64_t x, uint64_t y) {
   cede_text a = unpacked(x), b = unpacked(y);
-  return x == y || (a.length == b.length && at(a, 0, b));
+  return x == y || (a.length == b.length && same(a.at, b.at, b.length));
 }
 
 EXPORT(rule_starts) int32_t rule_starts(uint64_t x, uint64_t y) {
   cede_text a = unpacked(x), b = unpacked(y);
-  return a.length >= b.length && at(a, 0, b);
+  return a.length >= b.length && same(a.at, b.at, b.length);
 }
 
 EXPORT(rule_ends) int32_t rule_ends(uint64_t x, uint64_t y) {
   cede_text a = unpacked(x), b = unpacked(y);
-  return a.length >= b.length && at(a, a.length - b.length, b);
+  return a.length >= b.length && same(a.at + a.length - b.length, b.at, b.length);
 }
 
+// head returns the first bytes of a text, 8 at most, the first one in the lowest bits.
+static uint64_t head(cede_text t) {
+  if (t.length >= 8) return word(t.at);
+  uint64_t w = 0;
+  for (uint32_t n = t.length; n > 0; n--) w = w << 8 | (uint8_t)t.at[n - 1];
+  return w;
+}
+
+// candidate returns the first position up to end at which 8 bytes are equal, in the bits of
+// the mask.
+__attribute__((noinline)) static const char *candidate(const char *p, const char *end, uint64_t mask, uint64_t first) {
+  while (p != end && (word(p) & mask) != first) p++;
+  return p;
+}
+
+// rule_contains compares 8 bytes at each position of a with the first ones of b, and all of b
+// if these are equal.
 EXPORT(rule_contains) int32_t rule_contains(uint64_t x, uint64_t y) {
   cede_text a = unpacked(x), b = unpacked(y);
-  for (uint32_t from = 0; from + b.length <= a.length; from++)
-    if (at(a, from, b)) return 1;
+  if (b.length > a.length) return 0;
+  if (b.length == 0) return 1;
+  uint64_t mask = b.length < 8 ? ((uint64_t)1 << 8 * b.length) - 1 : UINT64_MAX, first = head(b);
+  const char *p = a.at, *last = p + a.length - b.length, *end = p + a.length - 7; // of positions with 8 bytes
+  if (end > last) end = last + 1;
+  uint64_t rest = head(a);
+  if (a.length >= 8) {
+    while ((p = candidate(p, end, mask, first)) != end) {
+      if (same(p, b.at, b.length)) return 1;
+      p++;
+    }
+    rest = word(a.at + a.length - 8) >> 8;
+  }
+  for (; p <= last; p++, rest >>= 8)
+    if ((rest & mask) == first) return 1;
   return 0;
+}
+
+// position returns the position of a key among names from first to end, which ascend, or -1.
+static int32_t position(cede_text key, const int32_t *names, uint32_t first, uint32_t end) {
+  const cede_texts t = *texts;
+  while (first < end) {
+    uint32_t middle = (first + end) / 2, id = (uint32_t)names[middle], from = 0, length = 0;
+    if (id - 1 < t.count - 1) from = (uint32_t)t.end[id - 1], length = (uint32_t)t.end[id] - from; // text 0 is empty
+    const char *a = t.bytes + from, *b = key.at;
+    const char *last = a + (length < key.length ? length : key.length);
+    while (last - a >= 8 && word(a) == word(b)) a += 8, b += 8;
+    while (a != last && *a == *b) a++, b++;
+    if (a == last && length == key.length) return (int32_t)middle;
+    if (a == last ? length < key.length : (uint8_t)*a < (uint8_t)*b) first = middle + 1;
+    else end = middle;
+  }
+  return -1;
 }
 
 // rule_label returns the label of lookup k of a row, or of the preemptor if the row is
@@ -125,9 +202,10 @@ EXPORT(rule_label) uint64_t rule_label(int32_t k, int32_t row) {
     names = rows->label_key;
     values = rows->label_value;
   }
-  for (int32_t i = from; i < to; i++)
-    if (cede_same(cede_text_of(texts, names[i]), key)) return packed(cede_text_of(texts, values[i]));
-  return 0;
+  int32_t found = position(key, names, (uint32_t)from, (uint32_t)(to - from > MAX_LABELS ? from + MAX_LABELS : to));
+  if (found < 0) return 0;
+  cede_text value = cede_text_of(texts, values[found]);
+  return value.length > MAX_TEXT ? 0 : packed(value);
 }
 
 EXPORT(rule_exp) double rule_exp(double x) { return cede_exp(x); }
@@ -191,26 +269,26 @@ static void set_shares(const cede_shared *s, int32_t dims, int32_t n) {
 // set_namespace_shares sets the largest share of any resource that the namespace of a row
 // holds, divided by its weight.
 static void set_namespace_shares(const cede_shared *s, int32_t dims, int32_t n) {
-  static cede_buffer b, c;
+  static cede_buffer b, c, e;
   if (!used(VICTIM_NAMESPACE_SHARE)) return;
   double *share = doubles(&b, n), *of = doubles(&c, s->namespaces);
-  if (!share || !of) return;
+  // at holds the position of each namespace by its text. Other elements are arbitrary.
+  int32_t *at = cede_room(&e, 4 * (texts->count + 1));
+  if (!at) missing = CEDE_NO_MEMORY;
+  if (!share || !of || !at) return;
   if (n > 0 && (!rows->namespace_name || (dims > 0 && (!s->capacity || (s->namespaces > 0 && !s->use.at)))))
     missing = "the frame lacks a column that the rules read";
   if (missing) return;
-  for (int32_t k = 0; k < s->namespaces && n > 0; k++) {
+  for (int32_t k = s->namespaces - 1; k >= 0 && n > 0; k--) {
+    if ((uint32_t)s->namespace_name[k] < texts->count) at[s->namespace_name[k]] = k;
     of[k] = 0;
     for (int32_t d = 0; d < dims; d++)
       if (s->capacity[d] > 0 && cede_column(s->use, d)[k] / s->capacity[d] > of[k]) of[k] = cede_column(s->use, d)[k] / s->capacity[d];
     if (s->weight[k] > 0) of[k] /= s->weight[k];
   }
   for (int32_t row = 0; row < n; row++) {
-    share[row] = 0;
-    for (int32_t k = 0; k < s->namespaces; k++)
-      if (s->namespace_name[k] == rows->namespace_name[row]) {
-        share[row] = of[k];
-        break;
-      }
+    int32_t name = rows->namespace_name[row], k = (uint32_t)name < texts->count ? at[name] : -1;
+    share[row] = k >= 0 && k < s->namespaces && s->namespace_name[k] == name ? of[k] : 0;
   }
   set(VICTIM_NAMESPACE_SHARE, share, n);
 }
@@ -237,7 +315,7 @@ static void set_preemptor(const cede_preemptor *p) {
   static uint64_t names[4];
   words[0] = p->priority, words[1] = p->delta, words[2] = p->ports, words[3] = p->attempts;
   waiting = p->waiting;
-  names[0] = packed(p->namespace_name), names[1] = packed(p->job), names[2] = packed(p->group), names[3] = packed(p->job_type);
+  names[0] = name_of(p->namespace_name), names[1] = name_of(p->job), names[2] = name_of(p->group), names[3] = name_of(p->job_type);
   for (int k = 0; k < 4; k++) set(PREEMPTOR_PRIORITY + k, &words[k], 1);
   set(PREEMPTOR_WAITING, &waiting, 1);
   for (int k = 0; k < 4; k++) set(PREEMPTOR_NAMESPACE + k, &names[k], 1);
@@ -299,7 +377,7 @@ static const void *looked_up(const rule_lookup *l, const rule_tables *t) {
     case PREEMPTOR_ASK: return element(preemptor->ask, d);
     case CLUSTER_CAPACITY: return element(t->totals, d);
     case PREEMPTOR_ANNOTATIONS:
-      k = find(key, preemptor->annotations.name, preemptor->annotations.count);
+      k = position(key, preemptor->annotations.name, 0, (uint32_t)preemptor->annotations.count);
       return k < 0 ? NULL : preemptor->annotations.value + k;
   }
   if (!t->candidates) return NULL; // the rules of options do not read it
@@ -312,7 +390,7 @@ static const void *looked_up(const rule_lookup *l, const rule_tables *t) {
     case OPTION_NEED: return column(t->need, d, t->options);
     case OPTION_FREED: return column(t->freed, d, t->options);
     case VICTIM_ANNOTATIONS:
-      k = find(key, rows->annotation_name, rows->annotations.columns);
+      k = position(key, rows->annotation_name, 0, (uint32_t)rows->annotations.columns);
       return k < 0 ? NULL : cede_column(rows->annotations, k);
     case VICTIM_LABELS:
       if (!rows->first_label && rows->count > 0) missing = "the frame lacks a column that the rules read";
