@@ -79,8 +79,18 @@ func (c *checker) expression(e *Expression, scope schema.Scope, want string, acc
 		c.add(e, 0, fmt.Sprintf("the type is %s; expected %s", root.Type, want), "")
 		return nil
 	}
+	if root.Never() {
+		c.add(e, 0, neverReason, neverHint)
+		return nil
+	}
 	return root
 }
+
+// The problem of an expression that has no value for any candidate.
+const (
+	neverReason = "the expression never has a value"
+	neverHint   = "a division by zero has none, nor a constant int or duration beyond 64 bits"
+)
 
 func (c *checker) add(e *Expression, offset int, reason, hint string) {
 	c.problems = append(c.problems, Problem{Place: e.place(offset), Entry: e.Entry, Reason: reason, Hint: hint})

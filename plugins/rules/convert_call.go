@@ -46,7 +46,7 @@ func (v *converter) call(e ast.Expr) *ir.Node {
 	case "int", "double":
 		return v.conversion(e, name, v.convert(list[0]))
 	}
-	args := make([]*ir.Node, len(list))
+	args, before := make([]*ir.Node, len(list)), len(v.problems)
 	for i, a := range list {
 		args[i] = v.convert(a)
 	}
@@ -55,7 +55,11 @@ func (v *converter) call(e ast.Expr) *ir.Node {
 	}
 	op, ok := operations[name]
 	result, known := typeOf(v.checked.GetType(e.ID()))
-	if !ok || !known || (op == ir.Add || op == ir.Sub) && result == schema.String {
+	isAvailable := ok && known && (result != schema.String || op != ir.Add && op != ir.Sub)
+	if !isAvailable && len(v.problems) > before {
+		return &ir.Node{Op: ir.Const, Type: result} // the arguments are the reason
+	}
+	if !isAvailable {
 		return v.unsupported(e, fmt.Sprintf("%s is not available in rules", shownName(name, result)), "docs/reference/rules.md lists the functions")
 	}
 	return v.operation(&ir.Node{Op: op, Type: result, Args: args}, e)
@@ -112,10 +116,12 @@ func (v *converter) in(e, of, where ast.Expr) *ir.Node {
 	n := &ir.Node{Op: ir.In, Type: schema.Bool, Args: []*ir.Node{v.convert(of)}}
 	for _, element := range where.AsList().Elements() {
 		c := v.convert(element)
-		if c.Op == ir.Neg && c.Args[0].Op == ir.Const { // -1 is the negation of a constant
+		if c.Op == ir.Neg && c.Args[0].Op == ir.Const && !c.Never() { // -1 is the negation of a constant
 			c = whole(c.Type, -c.Args[0].N)
 		}
 		switch {
+		case c.Never():
+			v.unsupported(element, neverReason, neverHint)
 		case c.Op != ir.Const:
 			v.unsupported(element, "the elements of a list must be constants", "")
 		case c.Type != n.Args[0].Type:

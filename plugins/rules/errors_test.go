@@ -37,6 +37,12 @@ func TestCheck_ReportsPositionAndRemedy(t *testing.T) {
 		{"choices of two types", "order: victim.mustLeave ? 1 : 1.0", "? : cannot be applied to (bool, int, double)"},
 		{"has without a key", "eligible: has(victim.labels)", "has(victim.labels) has no key\n  eligible: has(victim.labels)\n                ^\n  write has(victim.labels.tier)"},
 		{"an int out of range", "order: 9223372036854775808", "at most 9223372036854775807"},
+		{"too many operations", "order: [" + strings.Repeat("1+", 40) + "(" + balanced(120) + ")]", "order[0]: 679 operations, names and constants; at most 500 are allowed\n"},
+		{"the place of rules is a prefix", "rules:  order: victim.agee", "line 1, column 8: order: unknown name \"victim.agee\"\n  order: victim.agee\n         ^"},
+		{"a division by zero", "order: [1, victim.priority / 0]", "line 1, column 12: order[1]: the expression never has a value\n"},
+		{"a constant beyond 64 bits", "eligible: -(9223372036854775807 + 1) > victim.priority", "eligible: the expression never has a value"},
+		{"a constant that cannot be converted", "option: int(-1e300)", "option: the expression never has a value"},
+		{"no negation", "eligible: victim.priority in [-(-9223372036854775808)]", "eligible: the expression never has a value"},
 		{"a sum of many terms", "order: " + strings.Repeat("1+", 70) + "1", "the expression is nested too deeply"},
 		{"a rule on the same line", "order: victim.age; eligible: victim.aeg > 1", "line 1, column 30: eligible: unknown name \"victim.aeg\"\n  order: victim.age; eligible: victim.aeg > 1\n" + strings.Repeat(" ", 31) + "^"},
 		{"an unknown rule is marked itself", "order: victim.age; victims: 1", "line 1, column 20: unknown rule \"victims\""},
@@ -90,11 +96,16 @@ func TestCheck_ReportsAllProblemsAtOnce(t *testing.T) {
 
 func TestCheck_ReportsNoConsequences(t *testing.T) {
 	for _, text := range []string{
+		"order: 'abc", "order: @", "order: ++1", "eligible: victim.priority = 1 and victim.age",
+		"order: [1].size()",
 		"eligible: now > timestamp('9999-01-01T00:00:00Z')", "eligible: victim.age > duration('1d')", "eligible: victim.job.size() > 1",
 	} {
 		if invalid, ok := errors.AsType[*rules.Error](problems(text)); !ok || len(invalid.Problems) != 1 {
 			t.Errorf("%s: %v", text, invalid)
 		}
+	}
+	if invalid, ok := errors.AsType[*rules.Error](problems("order: 1; nothing: 1; nothing: 2")); !ok || len(invalid.Problems) != 2 {
+		t.Errorf("an unknown rule that is given twice: %v", invalid)
 	}
 }
 
@@ -154,6 +165,18 @@ func TestParseManifest_LocatesExpressionsInYAML(t *testing.T) {
 				t.Errorf("got\n%v\nwant\n%s", err, tt.want)
 			}
 		})
+	}
+}
+
+// An expression of which a part has no value is accepted if another part may have one.
+func TestCheck_AcceptsWhatMayHaveAValue(t *testing.T) {
+	for _, text := range []string{
+		"order: victim.mustLeave ? 0 : 1 / 0", "eligible: victim.mustLeave || 1 / 0 == 1", "order: 1 / victim.priority",
+		"order: -9223372036854775807 - victim.priority", "order: 0.0 / 0.0", "order: int(1e300 * victim.share)",
+	} {
+		if err := problems(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

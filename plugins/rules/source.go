@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -67,7 +68,9 @@ func ParseManifest(file, name string, text []byte) (*Source, error) {
 // ParseInline reads rules from a command line: entries such as order: EXPR, on lines of
 // their own or separated by semicolons. Errors are of type *Error.
 func ParseInline(name, text string) (*Source, error) {
-	text = strings.TrimPrefix(text, Prefix)
+	if rest, ok := strings.CutPrefix(text, Prefix); ok {
+		text = strings.TrimLeft(rest, " \t") // columns are those of the line that is shown
+	}
 	r := reader{lines: strings.Split(text, "\n"), plain: true}
 	root := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
 	for i, line := range r.lines {
@@ -152,6 +155,9 @@ func (r *reader) parse(text []byte) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
+// ruleNames are the keys of rules.
+var ruleNames = []string{"eligible", "order", "option", "delta"}
+
 // source reads the entries of rules.
 func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
 	s := &Source{Name: name, Delta: srules.Delta, Limits: r.limits}
@@ -161,7 +167,7 @@ func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(rules.Content); i += 2 {
 		key, value := rules.Content[i], rules.Content[i+1]
-		if seen[key.Value] {
+		if seen[key.Value] && slices.Contains(ruleNames, key.Value) {
 			r.problem(key, key.Value, "is given twice", "remove one")
 		}
 		seen[key.Value] = true

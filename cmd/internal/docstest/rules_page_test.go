@@ -55,7 +55,7 @@ absent, the order of a number and NaN. As in CEL, ` + "`false && x` and `true ||
 | an entry of ` + "`order` or `option`" + ` | the entry counts as higher than every value: the candidate is evicted last, the node chosen last, of those with equal earlier entries. NaN counts as no value. |
 
 A double beyond the finite range is compared as infinite. If ` + "`order`" + ` has exactly two entries and the second is a double, infinite values
-compare as the largest finite ones. No value ends a call.
+compare as the largest finite ones. No value ends a call. If an expression has no value for any candidate, as ` + "`1 / 0`" + `, it is an error.
 
 ## Time
 
@@ -64,7 +64,7 @@ yields the exact time; one that is not linear in time, such as a comparison of d
 
 ## Limits
 
-An expression has at most 4,096 bytes and %d operations, nested at most %d deep. All rules together have at most 64 keys in brackets,
+An expression has at most 4,096 bytes and %d operations, names and constants, nested at most %d deep. All rules together have at most 64 keys in brackets,
 and about 15,000 bytes of texts. Keys are written in quotes.
 
 Of a name of more than %d bytes, the last %d count. A label with a longer value counts as absent, and of the labels of one candidate the

@@ -3,6 +3,7 @@ package policies
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/rules"
@@ -35,29 +36,38 @@ func BundleRules(name, text string) (*bundle.Bundle, error) {
 func compileRules(name, text string) ([]byte, error) {
 	source, err := rules.ParseInline(name, text)
 	if err != nil {
-		return nil, problems(err)
+		return nil, problems(text, err)
 	}
 	module, err := rules.Compile(source)
-	return module, problems(err)
+	return module, problems(text, err)
 }
 
-// problems returns the problems of rules as errors of one line each.
-func problems(err error) error {
+// problems returns the problems of rules as errors of one line each. Columns are those of the
+// text, which is the name of the part of a composition.
+func problems(text string, err error) error {
 	invalid, ok := errors.AsType[*rules.Error](err)
 	if !ok {
 		return err
 	}
+	prefix := 0
+	if rest, ok := strings.CutPrefix(text, rules.Prefix); ok {
+		prefix = len(text) - len(strings.TrimLeft(rest, " \t"))
+	}
 	var errs []error
 	for i := range invalid.Problems {
 		p := &invalid.Problems[i]
-		text := fmt.Sprintf("column %d: %s", p.Place.Column, p.Reason)
+		column := p.Place.Column
+		if p.Place.Line == 1 {
+			column += prefix
+		}
+		words := fmt.Sprintf("column %d: %s", column, p.Reason)
 		if p.Entry != "" {
-			text = fmt.Sprintf("column %d: %s: %s", p.Place.Column, p.Entry, p.Reason)
+			words = fmt.Sprintf("column %d: %s: %s", column, p.Entry, p.Reason)
 		}
 		if p.Hint != "" {
-			text += "; " + p.Hint
+			words += "; " + p.Hint
 		}
-		errs = append(errs, errors.New(text))
+		errs = append(errs, errors.New(words))
 	}
 	return errors.Join(errs...)
 }

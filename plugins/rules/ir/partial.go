@@ -1,6 +1,11 @@
 package ir
 
-import "github.com/cede-scheduler/cede/plugins/rules/schema"
+import (
+	"math"
+	"slices"
+
+	"github.com/cede-scheduler/cede/plugins/rules/schema"
+)
 
 // Partial reports whether an expression can have no value: because of an overflow, a
 // division by zero, an absent key, or the order of a number and NaN.
@@ -35,4 +40,41 @@ func (n *Node) partialSelf() bool {
 		return n.Args[0].Type == schema.Double
 	}
 	return false
+}
+
+// Never reports whether an expression is known to have no value for any candidate: it
+// divides by the constant zero, or computes with constants beyond 64 bits.
+func (n *Node) Never() bool {
+	switch n.Op {
+	case And, Or: // a side that has a value may decide alone
+		return n.Args[0].Never() && n.Args[1].Never()
+	case Cond:
+		return n.Args[0].Never() || n.Args[1].Never() && n.Args[2].Never()
+	}
+	return slices.ContainsFunc(n.Args, (*Node).Never) || n.neverSelf()
+}
+
+// neverSelf reports whether the operation never has a value although its arguments do.
+func (n *Node) neverSelf() bool {
+	if n.Op == ToInt {
+		x := n.Args[0]
+		if x.Op == Neg {
+			x = x.Args[0]
+		}
+		return x.Op == Const && !(math.Abs(x.X) < 1<<63)
+	}
+	if n.Op < Neg || n.Op > Mod && n.Op != Abs || !n.Type.IsWhole() || slices.ContainsFunc(n.Args, func(a *Node) bool { return !a.Type.IsWhole() }) {
+		return false
+	}
+	a, b := n.Args[0].Range(), n.Args[len(n.Args)-1].Range()
+	switch {
+	case n.Op == Neg || n.Op == Abs:
+		return a.High == math.MinInt64
+	case (n.Op == Div || n.Op == Mod) && b == Range{}:
+		return true
+	case a.Low != a.High || b.Low != b.High:
+		return false
+	}
+	_, ok := Whole64(n.Op, a.Low, b.Low)
+	return !ok
 }

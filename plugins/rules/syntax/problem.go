@@ -30,7 +30,7 @@ type Explainer interface {
 }
 
 // Problems returns the problems that cel-go found, each once, in the order of their
-// positions.
+// positions. It returns the first syntax error alone: further ones follow from it.
 func Problems(text string, issues *cel.Issues, explainer Explainer) []Problem {
 	var list []Problem
 	for _, err := range issues.Errors() {
@@ -45,24 +45,34 @@ func Problems(text string, issues *cel.Issues, explainer Explainer) []Problem {
 			operator, types := overload(p.Reason)
 			p.Reason, p.Hint = fmt.Sprintf("%s cannot be applied to %s", operator, types), explainer.NoOverload(types)
 		case strings.HasPrefix(p.Reason, "Syntax error:"):
-			p.Reason, p.Hint = "syntax error: "+parserReason(p.Reason), habitHint(text, p.Offset)
+			p.Reason, p.Hint = syntaxError+parserReason(p.Reason), habitHint(text, p.Offset)
 		case strings.HasPrefix(p.Reason, "invalid int literal"):
 			p.Hint = "an int is at least -9223372036854775808 and at most 9223372036854775807"
 		case strings.Contains(p.Reason, "recursion") || strings.Contains(p.Reason, "depth"):
 			p.Reason = "the expression is nested too deeply"
-			p.Hint = fmt.Sprintf("%s; a sum of N terms is nested N deep without parentheses", limits)
-		case strings.Contains(p.Reason, "limit"):
-			p.Hint = limits
+			p.Hint = fmt.Sprintf("an expression has at most %d operations, nested at most %d deep; a sum of N terms is nested N deep without parentheses", MaxNodes, MaxDepth)
+		case nodes.MatchString(p.Reason):
+			count := nodes.FindStringSubmatch(p.Reason)[1]
+			p.Reason = fmt.Sprintf("%s operations, names and constants; at most %d are allowed", count, MaxNodes)
+			p.Hint = "shorten the expression"
 		}
 		if !slices.Contains(list, p) {
 			list = append(list, p)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Problem) int { return cmp.Compare(a.Offset, b.Offset) })
-	return list
+	failed := false
+	return slices.DeleteFunc(list, func(p Problem) bool {
+		follows := failed && strings.HasPrefix(p.Reason, syntaxError)
+		failed = failed || strings.HasPrefix(p.Reason, syntaxError)
+		return follows
+	})
 }
 
-var limits = fmt.Sprintf("an expression has at most %d operations, nested at most %d deep", MaxNodes, MaxDepth)
+const syntaxError = "syntax error: "
+
+// nodes matches the message about an expression that is too long.
+var nodes = regexp.MustCompile(`^expression node count exceeds limit: count (\d+)`)
 
 // parserForms maps the messages of the parser to those of this project. The first group
 // is the text at which the parser stopped.

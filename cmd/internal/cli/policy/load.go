@@ -124,7 +124,7 @@ func (f *loadFlags) policy(args []string) (string, error) {
 	case len(args) == 0 && len(f.expressions) > 0:
 		var list []string
 		for _, e := range f.expressions { // as in the place of a policy, or without the prefix
-			list = append(list, strings.TrimPrefix(e, rules.Prefix))
+			list = append(list, strings.TrimSpace(strings.TrimPrefix(e, rules.Prefix)))
 		}
 		return rules.Prefix + strings.Join(list, "\n"), nil
 	}
