@@ -42,7 +42,7 @@ func hostileCase(options, rows int) hosttest.Case {
 	}
 	c.Totals = amounts(1e6)
 	c.Preemptor = sdk.Preemptor{
-		Namespace: longText, Job: longText, Group: longText, JobType: "service", Priority: 90, Delta: 10, Waiting: 5e12,
+		Namespace: longText, Job: longText, Group: longText[:7], JobType: "service", Priority: 90, Delta: 10, Waiting: 5e12,
 		Ask: amounts(3), Labels: labels, Annotations: map[string]float64{"cost": 1.5},
 	}
 	for i := range 16 {
@@ -112,6 +112,8 @@ func TestFuel_BoundsEveryOperation(t *testing.T) {
 		{"eligible: victim.labels.one in ['b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 'p', 'q']", 1.8},
 		{"eligible: victim.labels.none in ['', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '', '']", 2},
 		{"eligible: victim.labels.tier in ['gole', 'golf', 'gols', 'golt', 'goln', 'golm', 'golk', 'gola', 'golb', 'golc']", 1.5},
+		{"eligible: false" + strings.Repeat(" || preemptor.group == (victim.mustLeave ? 'aaaaaaaa' : 'aaaaaab')", 30), 1.5},
+		{"eligible: false" + strings.Repeat(" || preemptor.group.startsWith(victim.mustLeave ? 'aaaaaaaa' : 'aaaaaab')", 30), 1.5},
 		{"eligible: victim.priority in [1, 2, 3, 4]", 1},
 		{"order: victim.priority / 7", 1}, {"order: victim.priority % 3", 1}, {"order: abs(-victim.priority)", 1}, {"order: int(victim.share * 1e9)", 1.3},
 		{"order: victim.lostWork * victim.share", 1.3}, {"order: victim.lostWork * victim.priority", 1.4}, {"order: victim.age / victim.lostWork", 1},
@@ -264,6 +266,43 @@ func TestFuel_BoundsRandomRules(t *testing.T) {
 	}
 	if count := soak.Count(60, 3000); rejected > count/2 {
 		t.Errorf("%d of %d rules were rejected", rejected, count)
+	}
+}
+
+// A call whose values are expensive for all rows together stays within link.FixedFuel.
+func TestFuel_FixedPartSuffices(t *testing.T) {
+	q := hostileCase(1, 8)
+	rows, shared := &q.Candidates.Rows, q.Candidates.Shared
+	for i := range 10_000 {
+		shared.Namespaces.Name = append(shared.Namespaces.Name, int32(len(q.Candidates.Strings)))
+		shared.Namespaces.Weight = append(shared.Namespaces.Weight, 2)
+		for d := range shared.Namespaces.Use {
+			shared.Namespaces.Use[d] = append(shared.Namespaces.Use[d], float64(i))
+		}
+		q.Candidates.Strings = append(q.Candidates.Strings, fmt.Sprint("namespace-", i))
+	}
+	key := longText[:100]
+	rows.Annotations = &sdk.AnnotationTable{}
+	for i := range 2000 {
+		rows.Annotations.Names = append(rows.Annotations.Names, fmt.Sprintf("%s%04d", key, i))
+		rows.Annotations.Values = append(rows.Annotations.Values, make([]float64, rows.Len()))
+	}
+	var entries []string
+	for from := 0; from < 60; from += 10 {
+		text := "victim.namespaceShare"
+		for i := range 10 {
+			text += fmt.Sprintf(" + victim.annotations['%s%04d']", key, 30*(from+i))
+		}
+		entries = append(entries, text)
+	}
+	program, in := startUnlimited(t, newHost(t), "order: ["+strings.Join(entries, ", ")+"]")
+	got := hosttest.CallHooks(t, in, q)
+	bound, err := link.FuelOf(program)
+	if err != nil || got.Err[1] != "" {
+		t.Fatal(err, got.Err)
+	}
+	if most := link.FixedFuel + rows.Len()*bound[1].Row; got.Fuel[1] > uint64(most) || got.Fuel[1] < 2e6 {
+		t.Errorf("%d ticks, at most %d are counted", got.Fuel[1], most)
 	}
 }
 

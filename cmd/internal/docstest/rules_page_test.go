@@ -76,7 +76,7 @@ text, label or branch that takes most, and the sorting of three or more entries 
 
 %s
 ` + "`cede policy bench`" + ` shows the fuel that calls take. The limits hold for up to %s candidates or %s options in one
-call, %d disruption budgets for each candidate, and 100,000 namespaces. If an operator sets ` + "`policy.limits.fuel`" + ` to less than %s, rules
+call, %d disruption budgets for each candidate, and 10,000 namespaces. If an operator sets ` + "`policy.limits.fuel`" + ` to less than %s, rules
 may run out of fuel all the same.
 
 `

@@ -284,12 +284,11 @@ func (f *function) in(n *ir.Node, failed encoding.Label) {
 	f.Free(t, x)
 }
 
-// equal compares two values on the stack. Texts are equal only if they have the same length,
-// of which their least bound is given.
-func (f *function) equal(t schema.Type, length int) {
+// equal compares two values on the stack. If they are texts, ticks are those for their bytes.
+func (f *function) equal(t schema.Type, ticks int) {
 	switch t {
 	case schema.String:
-		f.call("rule_same", sameTicks+bytesTicks(length))
+		f.call("rule_same", sameTicks+ticks)
 	case schema.Bool:
 		f.Op(encoding.OpI32Eq)
 	case schema.Double:
@@ -337,7 +336,11 @@ func (f *function) comparison(n *ir.Node, failed encoding.Label) {
 	switch {
 	case n.Op == ir.Eq || n.Op == ir.Ne:
 		f.arguments(n, failed)
-		f.equal(t, min(longest(n.Args[0]), longest(n.Args[1])))
+		ticks := 0
+		if t == schema.String {
+			ticks = min(partTicks(n.Args[0], n.Args[1]), partTicks(n.Args[1], n.Args[0]))
+		}
+		f.equal(t, ticks)
 		if n.Op == ir.Ne {
 			f.Op(encoding.OpI32Eqz)
 		}

@@ -58,6 +58,16 @@ func bytesTicks(n int) int {
 	return 30 + 18*((n+7)/8)
 }
 
+// partTicks returns the ticks for the comparison of a text with a part of another one that is
+// as long. A text that may be shorter than 8 bytes may take more than a longer one.
+func partTicks(of, text *ir.Node) int {
+	n := min(longest(of), longest(text))
+	if text.Op == ir.Const {
+		return bytesTicks(n)
+	}
+	return max(bytesTicks(n), bytesTicks(min(n, 7)))
+}
+
 // labelTicks returns the ticks for a binary search of schema.MaxLabels labels by a key of n
 // bytes.
 func labelTicks(n int) int {
@@ -69,9 +79,9 @@ func (f *function) search(n *ir.Node) {
 	of, what := longest(n.Args[0]), longest(n.Args[1])
 	switch {
 	case n.Op == ir.StartsWith:
-		f.call("rule_starts", sameTicks+bytesTicks(min(of, what)))
+		f.call("rule_starts", sameTicks+partTicks(n.Args[0], n.Args[1]))
 	case n.Op == ir.EndsWith:
-		f.call("rule_ends", sameTicks+bytesTicks(min(of, what)))
+		f.call("rule_ends", sameTicks+partTicks(n.Args[0], n.Args[1]))
 	case n.Args[1].Op == ir.Const:
 		f.call("rule_contains", searchTicks+positionsTicks(of, what, period(n.Args[1].Text)))
 	default:
