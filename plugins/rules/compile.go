@@ -26,7 +26,7 @@ func Check(s *Source) (*ir.Program, error) {
 	for i := range s.Option {
 		p.Option = append(p.Option, c.sortable(&s.Option[i], schema.Option))
 	}
-	if len(c.problems) == 0 {
+	if len(c.problems) == 0 && len(p.Roots()) > 0 {
 		c.fuel(s, p)
 	}
 	if len(c.problems) > 0 {

@@ -55,7 +55,10 @@ func (c *checker) within(limits policy.Limits, elements uint64, ticks int, eleme
 	if len(entries) > 1 {
 		reason = fmt.Sprintf("all entries take up to %d ticks of fuel for each %s, this one %d; a call has %d for each", ticks, element, parts[i], has)
 	}
-	hint := fmt.Sprintf("shorten the rules, or write them to a policy.yaml with limits: {fuelPerRow: %d}", (ticks+999)/1000*1000)
+	hint := fmt.Sprintf("shorten the rules, or set limits: {fuelPerRow: %d} in the manifest", (ticks+999)/1000*1000)
+	if entries[i].place(0).File == "" {
+		hint = fmt.Sprintf("shorten the rules, or write them to a policy.yaml with limits: {fuelPerRow: %d}", (ticks+999)/1000*1000)
+	}
 	if uint64(ticks) > min(most, policy.MaxLimits.FuelPerRow)/1000*1000 {
 		hint = fmt.Sprintf("shorten the rules: no policy has more than %d ticks for each %s", most, element)
 	}
