@@ -178,7 +178,7 @@ static int32_t position(cede_text key, const int32_t *names, uint32_t first, uin
   const cede_texts t = *texts;
   while (first < end) {
     uint32_t middle = (first + end) / 2, id = (uint32_t)names[middle], from = 0, length = 0;
-    if (id - 1 < t.count - 1) from = (uint32_t)t.end[id - 1], length = (uint32_t)t.end[id] - from; // text 0 is empty
+    if (id && id < t.count) from = (uint32_t)t.end[id - 1], length = (uint32_t)t.end[id] - from; // text 0 is empty
     const char *a = t.bytes + from, *b = key.at;
     const char *last = a + (length < key.length ? length : key.length);
     while (last - a >= 8 && word(a) == word(b)) a += 8, b += 8;
