@@ -243,7 +243,7 @@ func TestFuel_BoundsRandomRules(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	cases, least := []hosttest.Case{hostileCase(1, 300), hostileCase(40, 3)}, hostileCase(1, 1)
 	rejected := 0
-	for range soak.Count(60, 3000) {
+	for range soak.Count(60, 1000) {
 		text := randomRules(r)
 		source, err := rules.ParseInline("tested", text)
 		if err != nil {
@@ -285,7 +285,7 @@ func TestFuel_BoundsRandomRules(t *testing.T) {
 			}
 		}
 	}
-	if count := soak.Count(60, 3000); rejected > count/2 {
+	if count := soak.Count(60, 1000); rejected > count/2 {
 		t.Errorf("%d of %d rules were rejected", rejected, count)
 	}
 }
