@@ -21,6 +21,9 @@ type Explanation struct {
 	Samples    []NodeReason   // a few nodes by name, ascending
 }
 
+// GangReason starts a reason of Filtered that concerns a gang as a whole, and no single node.
+const GangReason = "all at once: "
+
 // A NodeReason is why one node was not chosen.
 type NodeReason struct{ NodeID, Reason string }
 
@@ -53,18 +56,24 @@ func (e *Explanation) String() string {
 	if e.Nodes == 0 {
 		return "there are no " + many
 	}
-	parts := appendCounts(nil, e.Exhausted, "%d lacks %s", "%d lack %s")
-	parts = appendCounts(parts, e.NotReady, "%d is %s", "%d are %s")
+	notReady := appendCounts(nil, e.NotReady, "%d is %s", "%d are %s")
+	parts := append(appendCounts(nil, e.Exhausted, "%d lacks %s", "%d lack %s"), notReady...)
 	parts = appendCounts(parts, e.Filtered, "%d excluded by %s", "%d excluded by %s")
 	noun := many
 	if e.Nodes == 1 {
 		noun = strings.TrimSuffix(many, "s")
 	}
 	text := fmt.Sprintf("0 of %d %s: %s", e.Nodes, noun, strings.Join(parts, ", "))
+	if why := e.gangReason(); why != "" {
+		text = why
+		if len(notReady) > 0 {
+			text += fmt.Sprintf("; of %d %s %s", e.Nodes, noun, strings.Join(notReady, ", "))
+		}
+	}
 	switch {
 	case len(e.Preempted) > 0:
 		text += "; eviction does not help: " + strings.Join(appendCounts(nil, e.Preempted, "on %d %s", "on %d %s"), ", ")
-	case e.NoEviction != "" && len(e.Exhausted) > 0:
+	case e.NoEviction != "" && (len(e.Exhausted) > 0 || e.gangReason() != ""):
 		text += "; no preemption: " + e.NoEviction
 	}
 	return text
@@ -233,4 +242,17 @@ func (e *Evaluation) NewObservations() []*Observation {
 		return nil
 	}
 	return e.Observed
+}
+
+// gangReason returns the reason that concerns a gang as a whole if there is no other one.
+func (e *Explanation) gangReason() string {
+	if len(e.Exhausted)+len(e.Preempted) > 0 || len(e.Filtered) != 1 {
+		return ""
+	}
+	for why := range e.Filtered {
+		if strings.HasPrefix(why, GangReason) {
+			return why
+		}
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +36,29 @@ func TestServer_PlacesRegisteredJob(t *testing.T) {
 			if a.Client != model.ClientRunning {
 				t.Errorf("%s is %s", a.ID, a.Client)
 			}
+		}
+	})
+}
+
+// The reason of a gang that no domain takes is in the blocked evaluation and in a plan.
+func TestServer_ExplainsGangThatFitsIntoNoDomain(t *testing.T) {
+	runServers(t, 1, nil, func(w *harness) {
+		w.addNodes(2)
+		gang := func() *coretest.JobBuilder {
+			return coretest.Job("train").Count(5).Ask(400, 400, 0).Change(func(j *model.Job) { j.AllAtOnce = true }).With(func(g *model.Group) {
+				g.Labels = map[string]string{"app": "train"}
+				g.Colocate = []model.LabelTerm{{Labels: g.Labels, TopologyKey: "node.datacenter"}}
+			})
+		}
+		r := w.registerJob(gang())
+		w.waitIdle()
+		const want = "all at once: no node.datacenter takes all 5 instances; the largest takes 4; no preemption: preemption is off for service jobs"
+		blocked := w.snap().Eval(w.snap().Eval(r.EvalID).Blocked)
+		if blocked == nil || blocked.Failed["g"].String() != want {
+			t.Errorf("blocked evaluation is %+v", blocked)
+		}
+		if p := w.propose(w.leader().server, gang().Count(6)); !strings.Contains(p.Failed["g"].String(), "takes all 6 instances; the largest takes 4;") {
+			t.Errorf("the plan has the reason %s", p.Failed["g"])
 		}
 	})
 }

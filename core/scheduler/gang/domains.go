@@ -63,12 +63,14 @@ type domainSearch struct {
 // exhaustive, no other placement exists either.
 func (g *gang) placeInDomains(levels []topology.Level) (placed, exhaustive bool, err error) {
 	g.rollback()
+	g.short = &shortage{depth: -1}
 	s := &domainSearch{gang: g, levels: levels, domains: map[*model.Group]*feasible.Domain{}}
 	s.prepare()
 	if err := s.search(0, nil); err != nil || s.placed {
 		return s.placed, true, err
 	}
 	if s.best == nil {
+		g.short.cut = s.cut
 		// An allocation that is replaced may be the only reason for a domain.
 		return false, !s.cut && len(s.pricer.Stopped) == 0 && (!s.fits || g.greedyIsComplete(levels)), nil
 	}
@@ -121,7 +123,7 @@ func (s *domainSearch) search(level int, outer *topology.Price) error {
 	}
 	l := &s.levels[level]
 	before := s.narrowest(l)
-	list := s.candidates(l, before, outer)
+	list := s.candidates(level, before, outer)
 	if err := s.sort(l, list); err != nil {
 		return err
 	}
@@ -168,7 +170,8 @@ func (s *domainSearch) restrict(l *topology.Level, d *feasible.Domain) {
 
 // candidates returns the domains of a level that have enough capacity, with their prices, in
 // tie order.
-func (s *domainSearch) candidates(l *topology.Level, within *feasible.Domain, outer *topology.Price) []candidate {
+func (s *domainSearch) candidates(level int, within *feasible.Domain, outer *topology.Price) []candidate {
+	l := &s.levels[level]
 	all := topology.Partition(s.pricer.Snap, l.Key, within, s.e.NodesInOrder())
 	domains, list := make([]*feasible.Domain, 0, len(all)), make([]candidate, 0, len(all))
 	for rank, d := range all {
@@ -177,17 +180,19 @@ func (s *domainSearch) candidates(l *topology.Level, within *feasible.Domain, ou
 			list = append(list, candidate{Domain: d, rank: rank, Price: topology.Price{Fits: true}})
 		}
 	}
+	prices := make([][]topology.Price, len(l.Groups))
 	// Each group is priced by itself. Together they may need more, but never less.
 	for k, group := range l.Groups {
-		prices := s.pricer.Prices(len(s.missing[group.Position]), group, domains)
+		prices[k] = s.pricer.Prices(len(s.missing[group.Position]), group, domains)
 		for i := range list {
 			if c := &list[i]; k == 0 {
-				c.Price = prices[i]
+				c.Price = prices[k][i]
 			} else {
-				c.Join(&prices[i])
+				c.Join(&prices[k][i])
 			}
 		}
 	}
+	s.short.examine(s.levels, level, domains, prices)
 	list = slices.DeleteFunc(list, func(c candidate) bool { return !c.Fits || c.Least.Pos < 0 })
 	for i := range list {
 		if outer != nil {
@@ -301,6 +306,7 @@ func (s *domainSearch) attempt() error {
 		return err
 	}
 	if !s.e.Unplaced.IsEmpty() {
+		s.short.attempt(s.gang)
 		s.rollback()
 		return nil
 	}

@@ -25,7 +25,8 @@ type gang struct {
 	order   []*model.Group        // in which groups are placed
 	bound   []topology.Level      // domains that the groups must share
 	start   mark
-	cut     int // steps after which a search ended at its bound; 0: none did
+	short   *shortage // of the last search of domains that failed; nil: none did
+	cut     int       // steps after which a search ended at its bound; 0: none did
 	// infeasible is set if evictions cannot help either, so that the searches are
 	// skipped.
 	infeasible bool
@@ -297,16 +298,26 @@ func (g *gang) rollback() {
 // fail discards the plan and records for every group why it is not placed.
 func (g *gang) fail() {
 	e := g.e
+	noDomain, bound := "", []*model.Group(nil)
+	if len(g.bound) > 0 {
+		noDomain, bound = g.whyNoDomain()
+	}
 	e.Plan.Rollback(g.start.plan)
-	why := "all at once: another group of the job cannot be placed"
+	why := model.GangReason + anotherGroup
 	if g.cut > 0 {
-		why = fmt.Sprintf("all at once: no placement of all groups was found in %d steps, and the search was not exhaustive", g.cut)
+		why = fmt.Sprintf(model.GangReason+"no placement of all groups was found in %d steps, and the search was not exhaustive", g.cut)
 	}
 	nodes := e.State.Base.NodeCount()
 	for i, group := range e.Job.Groups {
 		n := len(g.missing[i])
 		if queued := e.Unplaced.Queued[group.Name]; n > queued {
 			e.Fail(group, n-queued, &model.Explanation{Nodes: nodes, Filtered: map[string]int{why: nodes}})
+		}
+		if x := e.Unplaced.Failed[group.Name]; x != nil && n > 0 && slices.Contains(bound, group) {
+			// A new one, because cached failures share their maps.
+			again := &model.Explanation{Nodes: nodes, NotReady: x.NotReady, NoEviction: x.NoEviction, Waiting: n - 1}
+			again.Filtered = map[string]int{model.GangReason + noDomain: nodes - sum(x.NotReady)}
+			e.Unplaced.Failed[group.Name] = again
 		}
 	}
 	if g.cut == 0 {

@@ -17,6 +17,9 @@ type Price struct {
 	// Fits reports whether the amounts suffice after the eviction of everything up to the
 	// ceiling. If it is false, the domain cannot hold the instances.
 	Fits bool
+	// Free and Most are the instances, at most those requested, for which the amounts suffice
+	// without evictions and after that of everything up to the ceiling.
+	Free, Most int
 	// Least is the bound of placements in which the highest victim has the least sufficient priority,
 	// and Above that of all others: each placement costs at least as much as one of the two.
 	// The former is close, because the candidates of few priorities leave little choice.
@@ -110,7 +113,11 @@ func (p *Pricer) Prices(need int, group *model.Group, domains []*feasible.Domain
 // price returns the price of a domain.
 func (p *pricing) price(checker *feasible.NodeChecker, need int, d *feasible.Domain) Price {
 	pos := p.addNodes(checker, need, d, p.Ceiling)
-	price := Price{Fits: need <= p.free, Least: preempt.Bound{Pos: pos, Highest: math.MinInt32}}
+	price := Price{Fits: need <= p.free, Free: min(need, p.free), Most: p.free, Least: preempt.Bound{Pos: pos, Highest: math.MinInt32}}
+	for i := range p.offers {
+		price.Most += p.offers[i].more
+	}
+	price.Most = min(need, price.Most)
 	price.Above = price.Least
 	if price.Fits {
 		return price

@@ -167,7 +167,12 @@ func TestPricer_EqualsDefinition(t *testing.T) {
 				return free, pos, offers
 			}
 			free, pos, offers := price(p.Ceiling)
-			want := topology.Price{Fits: free >= need, Least: preempt.Bound{Pos: pos, Highest: math.MinInt32}}
+			want := topology.Price{Fits: free >= need, Free: min(need, free), Least: preempt.Bound{Pos: pos, Highest: math.MinInt32}}
+			most := free
+			for _, o := range offers {
+				most += o.more
+			}
+			want.Most = min(need, most)
 			want.Above = want.Least
 			var priorities []int32
 			for _, o := range offers {
