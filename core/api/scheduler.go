@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/api/rest"
 	"github.com/cede-scheduler/cede/core/api/view"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler/rebalance"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/endpoint"
 	"github.com/cede-scheduler/cede/core/state"
@@ -476,7 +477,21 @@ func rebalancePlan(s *state.Snapshot, r *endpoint.Rebalancing) *client.Rebalance
 		for _, m := range x.Move {
 			step.Move = append(step.Move, view.AllocStub(s, m))
 		}
+		for k := range x.Stop {
+			step.Stop = append(step.Stop, rebalanceStop(&x.Stop[k]))
+		}
 		out.Steps = append(out.Steps, step)
+	}
+	return out
+}
+
+func rebalanceStop(x *rebalance.Stop) client.RebalanceStop {
+	a := x.Alloc
+	out := client.RebalanceStop{
+		AllocID: a.ID, JobID: a.Job.ID, Namespace: a.Job.Namespace, TaskGroup: a.Group.Name, NodeID: a.NodeID, LostWork: x.LostWork,
+	}
+	if x.Next != nil {
+		out.NextAllocation, out.IsMove = x.Next.ID, x.Next.MovedFrom != ""
 	}
 	return out
 }

@@ -327,7 +327,20 @@ type RebalanceStep struct {
 	Priority  int
 	Place     []*AllocationStub
 	Move      []*AllocationStub // new allocations of the moved instances
-	LostWork  time.Duration     // ns: work of the moved instances since their last checkpoints
+	Stop      []RebalanceStop   // running instances that are stopped: moved ones, and those of the job that are replaced, because their node drains or the job has changed
+	LostWork  time.Duration     // ns: work of all of them since their last checkpoints
+}
+
+// RebalanceStop is a running instance that a step stops.
+type RebalanceStop struct {
+	AllocID        string
+	JobID          string
+	Namespace      string
+	TaskGroup      string
+	NodeID         string
+	NextAllocation string        `json:",omitempty"` // takes over; absent: none
+	IsMove         bool          // it is moved, and not replaced
+	LostWork       time.Duration // ns: since its last checkpoint
 }
 
 // RebalanceRequest commits a plan of moves.

@@ -2980,6 +2980,7 @@ RebalanceStep = TypedDict(
         "Namespace": "str",
         "Place": "list[AllocationStub]",
         "Priority": "int",
+        "Stop": "list[RebalanceStop]",
     },
     total=False,
 )
@@ -2998,6 +2999,22 @@ RebalanceStepResult = TypedDict(
     total=False,
 )
 RebalanceStepResult.__doc__ = "RebalanceStepResult is the result of one step."
+
+RebalanceStop = TypedDict(
+    "RebalanceStop",
+    {
+        "AllocID": "str",
+        "IsMove": "bool",
+        "JobID": "str",
+        "LostWork": "int",
+        "Namespace": "str",
+        "NextAllocation": "str",
+        "NodeID": "str",
+        "TaskGroup": "str",
+    },
+    total=False,
+)
+RebalanceStop.__doc__ = "RebalanceStop is a running instance that a step stops."
 
 ReloadResponse = TypedDict(
     "ReloadResponse",

@@ -37,7 +37,17 @@ type Step struct {
 	Plan *model.Plan
 	// Place are the new allocations of the job, and Move those of moved instances.
 	Place, Move []*model.Allocation
-	LostWork    time.Duration // by the moves
+	// Stop are the running instances that lose work: those that are moved, and those of the job
+	// that are replaced, because their node drains or the job has changed.
+	Stop     []Stop
+	LostWork time.Duration // of all of them
+}
+
+// A Stop is a running instance that a step interrupts.
+type Stop struct {
+	Alloc    *model.Allocation
+	Next     *model.Allocation // takes over; nil: none
+	LostWork time.Duration     // since its last checkpoint
 }
 
 // Plan returns the steps for the jobs that wait: by descending priority, then in order of
@@ -109,12 +119,35 @@ func newStep(snap *state.Snapshot, plan *model.Plan, now int64) Step {
 		for _, a := range plan.Groups[i].Placements {
 			if a.MovedFrom == "" {
 				s.Place = append(s.Place, a)
-				continue
+			} else {
+				s.Move = append(s.Move, a)
 			}
-			s.Move = append(s.Move, a)
-			from := snap.Alloc(a.MovedFrom)
-			s.LostWork += time.Duration(from.Group.LostWork(from.Age(now)))
+		}
+	}
+	for i := range plan.Groups {
+		for k := range plan.Groups[i].Stops {
+			stop := &plan.Groups[i].Stops[k]
+			a := snap.Alloc(stop.AllocID)
+			if stop.Lost || a == nil || a.Client.Terminal() {
+				continue // it does not run
+			}
+			x := Stop{Alloc: a, Next: s.successor(a, stop), LostWork: time.Duration(a.Group.LostWork(a.Age(now)))}
+			s.Stop, s.LostWork = append(s.Stop, x), s.LostWork+x.LostWork
 		}
 	}
 	return s
+}
+
+// successor returns the placement that takes over from an instance that is stopped, or nil.
+func (s *Step) successor(a *model.Allocation, stop *model.Stop) *model.Allocation {
+	list := s.Place
+	if stop.MovedTo != "" {
+		list = s.Move
+	}
+	for _, next := range list {
+		if next.MovedFrom == a.ID || stop.MovedTo == "" && next.Group.Name == a.Group.Name && next.Index == a.Index {
+			return next
+		}
+	}
+	return nil
 }

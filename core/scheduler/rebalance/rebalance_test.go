@@ -2,6 +2,7 @@ package rebalance_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,5 +108,39 @@ func TestPlan_MakesRoomForWaitingJobs(t *testing.T) {
 				t.Error("the state was changed")
 			}
 		})
+	}
+}
+
+// An instance on a draining node for which others are moved is replaced, and loses its work too.
+func TestPlan_ListsReplacedInstances(t *testing.T) {
+	job := large("a", 50)
+	job.Groups[0].Checkpoint, job.Type = 1800e9, model.JobBatch
+	snap := cluster(t, func(small *model.Job) { small.Type = model.JobBatch }, job)
+	txn := snap.Fork(snap.Index() + 1)
+	drains := coretest.Node("n9", 10, 10, 0)
+	drains.Drain = true
+	if err := txn.NodeWriter().Upsert(drains); err != nil {
+		t.Fatal(err)
+	}
+	old := coretest.Running("old", job, 0, 0, "n9")
+	old.StartTime = 3600e9 - 600e9
+	txn.AllocWriter().Upsert(old)
+	steps, _, err := rebalance.Plan(rebalance.Input{
+		Snapshot: txn.Snapshot(), Policies: coretest.Policies(), NewID: model.AllocName, Now: 3600e9, Moves: model.Rate{Number: 3, Window: time.Hour},
+	})
+	if err != nil || len(steps) != 1 {
+		t.Fatalf("%+v, %v", steps, err)
+	}
+	s := steps[0]
+	var got []string
+	sum := time.Duration(0)
+	for _, x := range s.Stop {
+		got = append(got, fmt.Sprintf("%s by %s on %s loses %v", x.Alloc.ID, x.Next.ID, x.Next.NodeID, x.LostWork))
+		sum += x.LostWork
+	}
+	slices.Sort(got)
+	want := []string{"old by a.g[0]#1 on n0 loses 10m0s", "s0 by small.g[0]#1 on n1 loses 1h0m0s"}
+	if !slices.Equal(got, want) || s.LostWork != sum {
+		t.Errorf("got %q, in total %v, want %q", got, s.LostWork, want)
 	}
 }

@@ -3,6 +3,7 @@ package rebalance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +31,11 @@ func NewCommand(env *cmdutil.Env) *cobra.Command {
 evicted: each moved instance is placed on its new node before it stops. It loses its work
 since the last checkpoint.
 
-With --plan nothing is changed. The plan lists which instances would be moved and what
-would be placed, and returns a token. With --run exactly the plan of a token is executed.
-Parts that no longer hold are reported, and move nothing.
+With --plan nothing is changed. The plan lists which instances would be moved or replaced,
+with the work that each loses, and what would be placed, and returns a token.
+
+With --run exactly the plan of a token is executed. Parts that no longer hold are reported,
+and move nothing.
 
 Moves need not be enabled. Disruption budgets and the protections of jobs limit them as
 they limit all moves, and --moves limits how many instances of one job are moved.`,
@@ -84,26 +87,55 @@ func showPlan(p cmdutil.Page, plan *client.RebalancePlan) {
 		p.Printf("No moves: nothing waits that moves would make room for.\n")
 		return
 	}
-	t := cmdutil.NewTable("JOB ID", "NAMESPACE", "PRIORITY>", "PLACE>", "MOVE>", "LOST WORK>")
-	moves := cmdutil.NewTable("ALLOC ID", "JOB ID", "TASK GROUP", "TO NODE", "FOR")
+	t := cmdutil.NewTable("JOB ID", "NAMESPACE", "PRIORITY>", "PLACE>", "MOVE>", "REPLACE>", "LOST WORK>")
+	header := []string{"ALLOC ID", "JOB ID", "TASK GROUP", "TO NODE", "FOR", "LOST WORK>"}
+	moved, replaced := cmdutil.NewTable(header...), cmdutil.NewTable(header...)
+	var total time.Duration
 	for i := range plan.Steps {
 		s := &plan.Steps[i]
-		t.Row(s.JobID, s.Namespace, fmt.Sprint(s.Priority), fmt.Sprint(len(s.Place)), fmt.Sprint(len(s.Move)), s.LostWork.Round(time.Second).String())
-		for _, a := range s.Move {
-			moves.Row(p.ID(a.PreviousAllocation), a.JobID, a.TaskGroup, apiview.AllocNode(p, a), s.JobID)
+		total += s.LostWork
+		replaces := 0
+		for k := range s.Stop {
+			x := &s.Stop[k]
+			table := moved
+			if !x.IsMove {
+				table = replaced
+				replaces++
+			}
+			table.Row(p.ID(x.AllocID), x.JobID, x.TaskGroup, nextNode(p, s, x), s.JobID, lost(x.LostWork))
 		}
+		t.Row(s.JobID, s.Namespace, fmt.Sprint(s.Priority), fmt.Sprint(len(s.Place)), fmt.Sprint(len(s.Move)), fmt.Sprint(replaces), lost(s.LostWork))
 	}
 	p.Table(t)
 	p.Title("Moved")
-	p.Table(moves)
+	p.Table(moved)
+	if replaced.Len() > 0 {
+		p.Title("Replaced")
+		p.Table(replaced)
+	}
 	if p.NoHeaders {
 		return
+	}
+	if len(plan.Steps) > 1 {
+		p.Printf("\nLost work in total: %s\n", lost(total))
 	}
 	if plan.Omitted > 0 {
 		p.Printf("\n%s of lower priority were not considered.\n", cmdutil.Count(plan.Omitted, "waiting job", "waiting jobs"))
 	}
 	p.Printf("\nPlan token, valid until %s:\n  %s\n", plan.Expires.UTC().Format("15:04:05 MST"), plan.PlanToken)
 	p.Printf("\nTo run exactly this plan:\n  cede rebalance --run TOKEN\n")
+}
+
+func lost(work time.Duration) string { return work.Round(time.Second).String() }
+
+// nextNode returns the node of the allocation that takes over from one that is stopped.
+func nextNode(p cmdutil.Page, s *client.RebalanceStep, x *client.RebalanceStop) string {
+	for _, a := range slices.Concat(s.Move, s.Place) {
+		if a.ID == x.NextAllocation {
+			return apiview.AllocNode(p, a)
+		}
+	}
+	return ""
 }
 
 func (f *flags) execute(ctx context.Context, env *cmdutil.Env, c *cmdutil.Connection) (cmdutil.Document, error) {
