@@ -75,7 +75,7 @@ func TestPlaces_GangUsesCheapestRack(t *testing.T) {
 // read where victims could run instead, the names decide.
 func TestPlaces_VictimHasSomewhereToGo(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []string{"default", "least-waste", "kubernetes", "nomad"} {
+	for _, policy := range []string{"default", "least-waste", "karmada", "kubernetes", "nomad"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			evicted := map[string]int{}

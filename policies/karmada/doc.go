@@ -15,7 +15,8 @@
 // is evicted. With multiCluster, a divided binding that no single cluster can hold is
 // assigned to several clusters, or to none.
 //
-// For jobs on nodes the rules of default apply, with a gap of 1.
+// For jobs on nodes version 1 of the rules of default applies, with a gap of 1: where victims
+// could run instead does not count.
 //
 // A Policy holds its configuration and scratch memory and must be used by one
 // goroutine at a time.

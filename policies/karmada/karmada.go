@@ -7,6 +7,44 @@ import (
 
 // Policy is the policy "karmada". It must be configured before its first call.
 type Policy struct {
+	bindings
+	jobs rules.Default // version 1 of the rules of default
+}
+
+var (
+	_ policy.Policy           = (*Policy)(nil)
+	_ policy.Configurable     = (*Policy)(nil)
+	_ policy.BindingPreemptor = (*Policy)(nil)
+	_ policy.VictimSelector   = (*Policy)(nil)
+	_ policy.OptionScorer     = (*Policy)(nil)
+)
+
+// New returns a policy that must be configured.
+func New() *Policy { return &Policy{} }
+
+// NewVersion1 returns a policy with version 1 of the rules, which leave jobs to default: since
+// version 2 of default, relocation breaks ties among their victims.
+func NewVersion1() policy.Policy { return &bindings{} }
+
+// Info implements policy.Policy.
+func (p *Policy) Info() policy.Info {
+	info, jobs := p.bindings.Info(), p.jobs.Info()
+	info.Columns, info.Monotone = jobs.Columns, jobs.Monotone
+	return info
+}
+
+// SelectVictims implements policy.VictimSelector.
+func (p *Policy) SelectVictims(in *policy.Candidates, out *policy.Selection) error {
+	return p.jobs.SelectVictims(in, out)
+}
+
+// ScoreOptions implements policy.OptionScorer.
+func (p *Policy) ScoreOptions(in *policy.Options, out *policy.OptionScores) error {
+	return p.jobs.ScoreOptions(in, out)
+}
+
+// bindings decides about bindings alone.
+type bindings struct {
 	fewest  bool
 	elastic bool
 	several bool // multiCluster
@@ -14,17 +52,8 @@ type Policy struct {
 	search  search
 }
 
-var (
-	_ policy.Policy           = (*Policy)(nil)
-	_ policy.Configurable     = (*Policy)(nil)
-	_ policy.BindingPreemptor = (*Policy)(nil)
-)
-
-// New returns a policy that must be configured.
-func New() *Policy { return &Policy{} }
-
 // Info implements policy.Policy.
-func (p *Policy) Info() policy.Info {
+func (p *bindings) Info() policy.Info {
 	return policy.Info{Name: "karmada", Delta: 1, Ascending: !p.fewest, Elastic: p.elastic, MultiCluster: p.several}
 }
 
@@ -37,7 +66,7 @@ const (
 )
 
 // Settings implements policy.Configurable.
-func (*Policy) Settings() []policy.Setting {
+func (*bindings) Settings() []policy.Setting {
 	return []policy.Setting{
 		{
 			Name: victims, Kind: policy.Text, Default: lowest, OneOf: []string{lowest, fewest}, Choices: []string{lowest, fewest},
@@ -59,7 +88,7 @@ func (*Policy) Settings() []policy.Setting {
 }
 
 // Configure implements policy.Configurable.
-func (p *Policy) Configure(c *policy.Config) error {
+func (p *bindings) Configure(c *policy.Config) error {
 	p.fewest = c.Text(victims) == fewest
 	p.elastic, p.several = c.Bool(elastic), c.Bool(several)
 	p.rules.PriorityFirst, p.rules.Elastic = c.Text(clusters) == priority, p.elastic
@@ -67,7 +96,7 @@ func (p *Policy) Configure(c *policy.Config) error {
 }
 
 // PreemptBindings implements policy.BindingPreemptor.
-func (p *Policy) PreemptBindings(in *policy.Candidates, out *policy.BindingVictims) error {
+func (p *bindings) PreemptBindings(in *policy.Candidates, out *policy.BindingVictims) error {
 	if !p.fewest {
 		return p.rules.PreemptBindings(in, out)
 	}

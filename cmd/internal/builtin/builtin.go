@@ -55,7 +55,8 @@ func List() []Policy {
 		},
 		{
 			Name: "karmada", Summary: "evicts bindings from member clusters, as in the proposal of Karmada",
-			rules: "1", make: func() sdk.Policy { return karmada.New() },
+			rules: "2", make: func() sdk.Policy { return karmada.New() },
+			older: []olderRules{{"1", karmada.NewVersion1}},
 		},
 		{
 			Name: "kubernetes", Summary: "evicts the same victims as kube-scheduler, by importance and disruption budgets",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/registry"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 func TestParse_ValuesAreScalarsOrText(t *testing.T) {
@@ -61,10 +62,10 @@ func TestModule_KeepsEarlierVersionsOfRules(t *testing.T) {
 			t.Errorf("%s is the newest version", name)
 		}
 	}
-	if old := Older(); !slices.Equal(old, []string{"default@1", "least-waste@1"}) {
+	if old := Older(); !slices.Equal(old, []string{"default@1", "karmada@1", "least-waste@1"}) {
 		t.Errorf("%v", old)
 	}
-	for _, use := range []string{"default@2", "least-waste@2", "nomad@1"} {
+	for _, use := range []string{"default@2", "karmada@2", "least-waste@2", "nomad@1"} {
 		if m, _, ok := Module(use); !ok || OfDigest(m.Digest()) != strings.Split(use, "@")[0] {
 			t.Errorf("%s is not the newest version", use)
 		}
@@ -73,6 +74,27 @@ func TestModule_KeepsEarlierVersionsOfRules(t *testing.T) {
 		if _, _, ok := Module(use); ok {
 			t.Errorf("%s exists", use)
 		}
+	}
+}
+
+// Where victims could run instead is read by default and least-waste alone, and by policies that
+// leave the choice of victims or of options to default.
+func TestList_RelocationReachesDefaultAndLeastWasteAlone(t *testing.T) {
+	loader := registry.NewLoader(registry.Options{Builtin: Module})
+	var reached []string
+	for _, name := range append(Names(), Older()...) {
+		v, err := loader.Load(t.Context(), registry.Spec{Use: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hooks := v.Hooks()
+		leaves := hooks&(policy.HookScoreVictims|policy.HookSelectVictims) == 0 || !hooks.Has(policy.HookScoreOptions)
+		if leaves || v.Info().Columns.Has(sdk.RelocationColumns) {
+			reached = append(reached, name)
+		}
+	}
+	if want := []string{"default", "aging", "least-waste", "protect", "karmada@1"}; !slices.Equal(reached, want) {
+		t.Errorf("it reaches %v, want %v", reached, want)
 	}
 }
 
