@@ -2,8 +2,10 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cede-scheduler/cede/core/coretest"
@@ -542,6 +544,55 @@ func TestPlanJob_ConflictsWhenRulesChanged(t *testing.T) {
 				if c.want != "" {
 					w.expectLiveCount("low", 2)
 				}
+			})
+		})
+	}
+}
+
+// An instance on a draining node stays where it is once the drain has ended, so that a plan to
+// replace it is refused. One that the update of the job replaces is not affected.
+func TestRunPlan_ReplacesNothingOnceADrainHasEnded(t *testing.T) {
+	for name, ask := range map[string]int64{"drain": 300, "update": 400} {
+		t.Run(name, func(t *testing.T) {
+			runServers(t, 1, nil, func(w *harness) {
+				w.addNodes(2)
+				job := func(cpu int64) *coretest.JobBuilder { return coretest.Job("web").Ask(cpu, 300, 0) }
+				w.registerJob(job(300))
+				w.waitIdle()
+				var from string
+				for id := range w.liveByNode("web") {
+					from = id
+				}
+				s := w.leader().server
+				s.pool.Resize(0)
+				synctest.Wait()
+				if name == "drain" {
+					w.mustCall(func(s *Server) error {
+						_, err := s.Drain(w.ctx, from, endpoint.DrainOptions{})
+						return err
+					})
+				}
+				p := w.propose(s, job(ask))
+				if len(p.Place) != 1 || len(p.Stop) != 1 {
+					t.Fatalf("proposed %+v", p)
+				}
+				w.mustCall(func(s *Server) error {
+					var err error
+					if name == "drain" {
+						_, err = s.CancelDrain(w.ctx, from)
+					} else if _, err = s.SetEligible(w.ctx, from, false); err == nil {
+						_, err = s.SetEligible(w.ctx, from, true)
+					}
+					return err
+				})
+				_, err := w.runToken(s, job(ask), p.Token, "")
+				refused := apierror.CodeOf(err) == apierror.CodeConflict && strings.Contains(fmt.Sprint(err), "has changed, from which allocation")
+				if name == "drain" && !refused || name == "update" && err != nil {
+					t.Errorf("the plan ends with %v", err)
+				}
+				s.pool.Resize(2)
+				w.waitIdle()
+				w.expectLiveCount("web", 1)
 			})
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
@@ -16,7 +17,19 @@ const (
 	reasonNodeDown   = "its node is down"
 	reasonDraining   = "its node is draining"
 	reasonJobUpdated = "the job was updated"
+	reasonMismatch   = "the node no longer matches"
+	reasonTaint      = "its node has the taint "
 )
+
+// IsCausedByNode reports whether an allocation is stopped for a reason that concerns its node, so
+// that it may continue if the node has changed since.
+func IsCausedByNode(reason string) bool {
+	switch reason {
+	case reasonNodeDown, reasonDraining, reasonMismatch:
+		return true
+	}
+	return strings.HasPrefix(reason, reasonTaint)
+}
 
 // Missing is an instance to be placed.
 type Missing struct {
@@ -164,7 +177,7 @@ func (r *Reconciler) expel(g *model.Group, a *model.Allocation, node *model.Node
 		r.recheckBy(at)
 		return false
 	}
-	r.plan.Stop(a, "its node has the taint "+taint.String(), false)
+	r.plan.Stop(a, reasonTaint+taint.String(), false)
 	return true
 }
 

@@ -62,7 +62,7 @@ func (r *Reconciler) stopMisplaced(g *model.Group, checker *feasible.NodeChecker
 	case c.live[a.NodeID] != nil:
 		r.plan.Stop(a, "another allocation of the group is on this node", false)
 	case g.Count == 0 || !feasibleNode() && !g.CanRemain(node):
-		r.plan.Stop(a, "the node no longer matches", false)
+		r.plan.Stop(a, reasonMismatch, false)
 	case a.Job.Version != r.job.Version:
 		return r.updateOrStop(g, a)
 	default:

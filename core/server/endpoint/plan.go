@@ -113,6 +113,7 @@ func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
 	if err != nil {
 		return nil, apierror.New(apierror.CodeInvalid, "cannot plan job %q: %v", job.ID, err)
 	}
+	out.Plan.SnapshotIndex = snap.Index() // the state with the job does not exist
 	proposal := newProposal(snap, after.Job(job.Key()), out)
 	proposal.Warnings = append(proposal.Warnings, namespaceWarnings(snap, job.Namespace)...)
 	proposal.Changes.NewJob, proposal.Changes.NewSpec = old == nil, changed

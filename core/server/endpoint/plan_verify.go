@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -8,6 +9,7 @@ import (
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/replication/codec"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 	"github.com/cede-scheduler/cede/core/state"
 )
 
@@ -36,7 +38,7 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 		}
 		nodes := newNodeRecheck(after)
 		for i := range plan.Groups {
-			if why := nodes.reason(&plan.Groups[i]); why != "" {
+			if why := cmp.Or(nodes.reason(&plan.Groups[i]), changedSource(snap, &plan.Groups[i], plan.SnapshotIndex)); why != "" {
 				list = append(list, why)
 			}
 		}
@@ -128,4 +130,21 @@ func endedVictims(snap *state.Snapshot, g *model.CommitGroup) []string {
 		}
 	}
 	return list
+}
+
+// changedSource names the first instance that a commit group stops because of its node, which has
+// changed since the plan was made: if a drain has ended, the instance may stay. It returns "" if
+// there is none. The halves of moves are not replacements.
+func changedSource(snap *state.Snapshot, g *model.CommitGroup, planned uint64) string {
+	for i := range g.Stops {
+		stop := &g.Stops[i]
+		a := snap.Alloc(stop.AllocID)
+		if stop.MovedTo != "" || a == nil || !a.Live() || !reconcile.IsCausedByNode(stop.Reason) {
+			continue
+		}
+		if n := snap.Node(a.NodeID); n != nil && n.ModifyIndex > planned {
+			return fmt.Sprintf("node %s has changed, from which allocation %s was to be replaced", n.ID, a.ID)
+		}
+	}
+	return ""
 }

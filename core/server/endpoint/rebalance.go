@@ -257,23 +257,6 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 	return out, max(result.Index, registered.Index), nil
 }
 
-// changedSource names the first instance that a commit group replaces although its node has
-// changed since the plan was made: if a drain has ended, the instance may stay. It returns ""
-// if there is none. The halves of moves are not replacements.
-func changedSource(snap *state.Snapshot, g *model.CommitGroup, planned uint64) string {
-	for i := range g.Stops {
-		stop := &g.Stops[i]
-		a := snap.Alloc(stop.AllocID)
-		if stop.MovedTo != "" || a == nil || !a.Live() {
-			continue
-		}
-		if n := snap.Node(a.NodeID); n != nil && n.ModifyIndex > planned {
-			return fmt.Sprintf("node %s has changed, from which allocation %s was to be replaced", n.ID, a.ID)
-		}
-	}
-	return ""
-}
-
 // reason returns the text of an error without its hint, which is about the whole request.
 func reason(err error) string {
 	if e, ok := errors.AsType[*apierror.Error](err); ok {
