@@ -47,8 +47,8 @@ type Scheduler struct {
 // Moves allows instances to be moved to other nodes, to make room for instances that fit
 // nowhere. If absent, nothing is moved.
 type Moves struct {
-	PerJob int32    `json:"perJob"`
-	Window Duration `json:"window,omitempty"`
+	PerJob int32    `json:"perJob"`           // instances of one job that may be moved within the window: 1 to 2147483647
+	Window Duration `json:"window,omitempty"` // above 0
 }
 
 // FeatureGates control how bindings use priorities. If absent, the first two are on
@@ -234,8 +234,8 @@ type Spread struct {
 
 // LabelTerm selects allocations by labels within a topology domain.
 type LabelTerm struct {
-	Labels      map[string]string `json:"labels"`
-	TopologyKey string            `json:"topologyKey"`
+	Labels      map[string]string `json:"labels"`      // of allocations in the same namespace
+	TopologyKey string            `json:"topologyKey"` // required: node, or an attribute of the nodes such as rack
 }
 
 // Budget is a disruption budget for the allocations that its labels select.
