@@ -206,6 +206,12 @@ func TestScheduler_KeepsFieldsAbsentFromRequest(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, resp.StatusCode, text)
 		}
 	}
+	for method, path := range map[string]string{"PUT": "/v1/scheduler/configuration", "POST": "/v1/rebalance/plan"} {
+		resp, text := w.send(method, path, `{"Moves":{"PerJob":0,"Window":0}}`)
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "between 1 and 2147483647") || !strings.Contains(text, "Moves.Window 0") {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
+		}
+	}
 }
 
 // Absent gates keep their value, null restores the default, and an unknown gate is

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -437,10 +438,19 @@ func rebalanceRoutes(operator []acl.Role) []route {
 
 // checkMoves returns an error if a limit on moves is out of range.
 func checkMoves(m *client.Moves) *rest.Failure {
+	var problems []string
+	field := "Moves.Window"
 	if m.PerJob < 1 || m.PerJob > math.MaxInt32 {
-		return rest.Invalid("invalid Moves.PerJob %d: it must be between 1 and %d", m.PerJob, math.MaxInt32).With("Field", "Moves.PerJob")
+		field = "Moves.PerJob"
+		problems = append(problems, fmt.Sprintf("invalid Moves.PerJob %d: it must be between 1 and %d", m.PerJob, math.MaxInt32))
 	}
-	return nil
+	if m.Window <= 0 {
+		problems = append(problems, fmt.Sprintf("invalid Moves.Window %d: it must be above 0, in nanoseconds", m.Window))
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return rest.Invalid("%s", strings.Join(problems, "; ")).With("Field", field)
 }
 
 func rateOf(m *client.Moves) *model.Rate {

@@ -24,7 +24,7 @@ func TestList_PluginForKubeSchedulerHasThem(t *testing.T) {
 		if p.Name == "karmada" {
 			continue
 		}
-		if !regexp.MustCompile(`(?m)^\t`+key+`: `).Match(text) {
+		if !regexp.MustCompile(`(?m)^\t` + key + `: `).Match(text) {
 			t.Errorf("policies.go of the plugin lacks %s", p.Name)
 		}
 		rules := "1"

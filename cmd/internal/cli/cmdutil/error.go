@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
@@ -49,6 +50,29 @@ const (
 // Usagef returns the error of an invalid command line.
 func Usagef(hint, format string, args ...any) error {
 	return &Error{Exit: ExitUsage, Code: CodeUsage, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// JoinUsage returns one error of several problems of a command line, in their order, with the
+// hint of each; nil if there is none. Errors that Usagef did not return come alone.
+func JoinUsage(problems ...error) error {
+	var messages, hints []string
+	for _, err := range problems {
+		if err == nil {
+			continue
+		}
+		usage, ok := errors.AsType[*Error](err)
+		if !ok || usage.Code != CodeUsage || usage.Details != nil || len(usage.Lines) > 0 {
+			return err
+		}
+		messages = append(messages, usage.Message)
+		if !slices.Contains(hints, usage.Hint) {
+			hints = append(hints, usage.Hint)
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	return Usagef(strings.Join(hints, "; "), "%s", strings.Join(messages, "; "))
 }
 
 // ExitWith returns an error that sets the exit code and prints nothing, or nil for ExitOK.

@@ -34,6 +34,7 @@ type comparison struct {
 	live       bool // the scenario is not a file, so that a later command cannot resume
 	bound      bool
 	boundSteps int64 // per decision
+	stepsSet   bool  // --bound-steps was given
 }
 
 // failIf is an expression of --fail-if.
@@ -104,13 +105,12 @@ the cluster of each scenario, and the report shows what each policy would evict.
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
 		resolve := c.resolve
+		c.stepsSet = cmd.Flags().Changed("bound-steps")
 		switch {
 		case *work != "":
 			resolve = c.resolveWhatIf
 		case cmd.Flags().Changed("what-if"):
 			return cmdutil.Usagef("use a manifest or a job file, or remove --what-if", "--what-if must not be empty")
-		case cmd.Flags().Changed("bound-steps") && !c.bound:
-			return cmdutil.Usagef("add --bound", "--bound-steps requires --bound")
 		}
 		if err := resolve(*failIf); err != nil {
 			return err
@@ -155,25 +155,34 @@ func (c *comparison) check(policies int, expected string) error {
 	if err := c.out.Resolve(); err != nil {
 		return err
 	}
+	var problems []error
+	add := func(hint, format string, args ...any) {
+		problems = append(problems, cmdutil.Usagef(hint, format, args...))
+	}
 	if len(c.policies) < policies {
-		return cmdutil.Usagef("use -p default -p nomad", "%s: %d given", expected, len(c.policies))
+		add("use -p default -p nomad", "%s: %d given", expected, len(c.policies))
 	}
 	for i, p := range c.policies {
 		if p == "" {
-			return simrun.EmptyPolicyName("use -p default -p nomad")
-		}
-		if slices.Contains(c.policies[:i], p) {
-			return cmdutil.Usagef("remove one, or configure them differently: P?key=value", "duplicate -p %s", p)
+			problems = append(problems, simrun.EmptyPolicyName("use -p default -p nomad"))
+		} else if slices.Contains(c.policies[:i], p) {
+			add("remove one, or configure them differently: P?key=value", "duplicate -p %s", p)
 		}
 	}
 	if c.seeds < 1 {
-		return cmdutil.Usagef("use 1 or more", "--seeds must be at least 1, not %d", c.seeds)
+		add("use 1 or more", "--seeds must be at least 1, not %d", c.seeds)
 	}
-	if c.bound && c.boundSteps < 1 {
-		return cmdutil.Usagef("use 1 or more", "--bound-steps must be at least 1, not %d", c.boundSteps)
+	if c.stepsSet && !c.bound {
+		add("add --bound", "--bound-steps requires --bound")
+	}
+	if c.boundSteps < 1 {
+		add("use 1 or more", "--bound-steps must be at least 1, not %d", c.boundSteps)
 	}
 	if c.draws < 0 {
-		return cmdutil.Usagef("use 1 or more", "--draws must be at least 1, not %d", c.draws)
+		add("use 1 or more", "--draws must be at least 1, not %d", c.draws)
+	}
+	if err := cmdutil.JoinUsage(problems...); err != nil {
+		return err
 	}
 	return c.players.Resolve(c.policies)
 }

@@ -37,19 +37,24 @@ type whatIf struct {
 
 // resolveWhatIf checks the flags that --what-if excludes or requires.
 func (c *comparison) resolveWhatIf(failIf []string) error {
-	switch {
-	case c.draws != 0:
-		return cmdutil.Usagef("remove --draws", "--draws cannot be combined with --what-if")
-	case c.resume:
-		return cmdutil.Usagef("remove --resume", "--resume cannot be combined with --what-if")
-	case c.seeds != 1:
-		return cmdutil.Usagef("remove --seeds", "--seeds cannot be combined with --what-if")
-	case c.bound:
-		return cmdutil.Usagef("remove --bound", "--bound cannot be combined with --what-if")
-	case c.data.Enabled():
-		return cmdutil.Usagef("use -o json", "--output-dir cannot be combined with --what-if")
-	case len(failIf) > 0:
-		return cmdutil.Usagef("use -o json", "--fail-if cannot be combined with --what-if")
+	var problems []error
+	for _, x := range []struct {
+		set        bool
+		flag, hint string
+	}{
+		{c.draws != 0, "--draws", "remove --draws"},
+		{c.resume, "--resume", "remove --resume"},
+		{c.seeds != 1, "--seeds", "remove --seeds"},
+		{c.bound, "--bound", "remove --bound"},
+		{c.data.Enabled(), "--output-dir", "use -o json"},
+		{len(failIf) > 0, "--fail-if", "use -o json"},
+	} {
+		if x.set {
+			problems = append(problems, cmdutil.Usagef(x.hint, "%s cannot be combined with --what-if", x.flag))
+		}
+	}
+	if err := cmdutil.JoinUsage(problems...); err != nil {
+		return err
 	}
 	if err := c.check(1, "--what-if expects one or more policies"); err != nil {
 		return err

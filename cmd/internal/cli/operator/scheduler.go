@@ -142,7 +142,7 @@ Feature gates control how the priorities of bindings are used:
 	f.BoolVar(&s.binding, "preempt-binding", false, "enable preemption for bindings")
 	f.BoolVar(&s.coalescing, "coalescing", true, "create one evaluation per job and log entry")
 	f.BoolVar(&s.shedding, "shedding", true, "cancel all but the newest pending evaluation of a job")
-	f.StringVar(&s.moves, "moves", "", "`N/WINDOW or off`: move at most N instances of a job in any window to make room")
+	f.StringVar(&s.moves, "moves", "", "`N/WINDOW or off`: move at most N instances of a job, up to 2147483647, in any window to make room")
 	f.StringArrayVar(&s.gates, "feature-gate", nil, "set a feature gate by `NAME=true|false|default`; may be repeated")
 	f.Uint64Var(&s.check, "check-index", 0, "fail if the index of the settings is not `N`")
 	cmdutil.CompleteFlag(cmd, "algorithm", []string{"binpack", "spread"})

@@ -46,31 +46,43 @@ they limit all moves, and --moves limits how many instances of one job are moved
 	}
 	cmd.Flags().BoolVar(&f.plan, "plan", false, "show the moves and change nothing")
 	cmd.Flags().StringVar(&f.run, "run", "", "execute exactly the plan of this `TOKEN`; @FILE reads the token from a file")
-	cmd.Flags().StringVar(&f.moves, "moves", "", "with --plan: move at most `N/WINDOW` instances of a job; default: as configured, or 1/1h")
+	cmd.Flags().StringVar(&f.moves, "moves", "", "with --plan: move at most `N/WINDOW` instances of a job, N up to 2147483647; default: as configured, or 1/1h")
 	return cmdutil.ServerCommand(env, cmd, func(ctx context.Context, c *cmdutil.Connection, _ []string) (cmdutil.Document, error) {
 		running := cmd.Flags().Changed("run")
+		moves, err := f.check(running)
 		switch {
-		case f.plan && running:
-			return cmdutil.Document{}, cmdutil.Usagef("remove one of them", "--plan and --run are mutually exclusive")
-		case !f.plan && !running:
-			return cmdutil.Document{}, cmdutil.Usagef("add --plan to see the moves, then --run TOKEN", "--plan or --run is required")
-		case running && f.moves != "":
-			return cmdutil.Document{}, cmdutil.Usagef("use --moves with --plan", "a plan contains its limit: --run excludes --moves")
+		case err != nil:
+			return cmdutil.Document{}, err
 		case running:
 			return f.execute(ctx, env, c)
 		}
-		return f.propose(ctx, c)
+		return propose(ctx, c, moves)
 	})
 }
 
-func (f *flags) propose(ctx context.Context, c *cmdutil.Connection) (cmdutil.Document, error) {
-	var moves *client.Moves
-	if f.moves != "" {
-		var err error
-		if moves, err = cmdutil.ParseMoves(f.moves, ""); err != nil {
-			return cmdutil.Document{}, err
-		}
+// check returns the limit of --moves, nil if the flag is not set, or an error that lists every
+// problem of the flags.
+func (f *flags) check(running bool) (moves *client.Moves, err error) {
+	var problems []error
+	switch {
+	case f.plan && running:
+		problems = append(problems, cmdutil.Usagef("remove one of them", "--plan and --run are mutually exclusive"))
+	case !f.plan && !running:
+		problems = append(problems, cmdutil.Usagef("add --plan to see the moves, then --run TOKEN", "--plan or --run is required"))
+	case running && f.run == "":
+		problems = append(problems, cmdutil.Usagef("a plan without moves has no token", "--run must not be empty"))
 	}
+	if running && f.moves != "" {
+		problems = append(problems, cmdutil.Usagef("use --moves with --plan", "a plan contains its limit: --run excludes --moves"))
+	}
+	if f.moves != "" {
+		moves, err = cmdutil.ParseMoves(f.moves, "")
+		problems = append(problems, err)
+	}
+	return moves, cmdutil.JoinUsage(problems...)
+}
+
+func propose(ctx context.Context, c *cmdutil.Connection, moves *client.Moves) (cmdutil.Document, error) {
 	plan, err := c.Client.Scheduler().PlanRebalance(ctx, moves)
 	if err != nil {
 		return cmdutil.Document{}, err
