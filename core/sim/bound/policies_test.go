@@ -75,6 +75,9 @@ func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 					return
 				}
 				verdicts[x.Verdict]++
+				if (len(x.Causes) > 0) != (x.Verdict == bound.Open) {
+					t.Errorf("seed %d, %s: %s because of %q", seed, p.name, x.Verdict, x.Causes)
+				}
 				decisions++
 				if len(x.Moved) > 0 {
 					moves++

@@ -64,6 +64,12 @@ type Answer struct {
 	Victims []string         `json:"victims"` // ascending
 }
 
+// Causes of results that are not exact.
+const (
+	CauseSteps  = "the search ended at its limit of steps"
+	CauseGroups = "the combinations of instances are too many for one search, so that each group was bounded alone"
+)
+
 // A Result is the result of a search.
 type Result struct {
 	// Lower is a lower bound on the cost of every answer; Infinite: there is no answer.
@@ -71,7 +77,9 @@ type Result struct {
 	// Exact reports that Lower is the cost of Answer, or that there is no answer.
 	Exact  bool
 	Answer *Answer // nil unless Exact and Lower is finite
-	Steps  int64   // of the search; deterministic
+	// Cause is why the result is not exact; "": it is.
+	Cause string
+	Steps int64 // of the search; deterministic
 }
 
 // moves reports whether an answer needs places for moved instances; nil: it does not.

@@ -43,8 +43,13 @@ type Regret struct {
 	MissedCost int64 `json:"missedCost,omitempty"`
 	// Dropped lists rules that the bound ignores.
 	Dropped []string `json:"relaxed,omitempty"`
-	Steps   int64    `json:"steps"`
+	// Causes are why the decision is open; nil: it is not.
+	Causes []string `json:"openBecause,omitempty"`
+	Steps  int64    `json:"steps"`
 }
+
+// placesOfMoved is the rule that moved instances need capacity elsewhere.
+const placesOfMoved = "places of moved instances"
 
 // Regret returns the lost work above that of the best answer found.
 func (r *Regret) Regret() int64 {
@@ -60,6 +65,8 @@ type Report struct {
 	Optimal   int `json:"optimal"`
 	Open      int `json:"open"`
 	Missed    int `json:"missed"`
+	// Causes counts the open decisions by cause. One may have several.
+	Causes map[string]int `json:"openBecause,omitempty"`
 	// Evicting counts the decisions with victims, and EvictingOptimal those of them that are
 	// optimal. The others left work unplaced, and most of them had no choice.
 	Evicting        int `json:"evicting"`
@@ -112,56 +119,83 @@ func (r *Recorder) examine(d *Decision) Regret {
 		out.Cost += r.costs.Of(v, d.Now)
 	}
 	cheapest := true // proven
+	var causes []string
 	if out.Cost > 0 {
 		problem, dropped := build(d, d.Placed, r.costs, !r.EvictionsOnly)
 		result := Solve(problem, r.limit)
 		if problem.moves(result.Answer) {
-			dropped = append(dropped, "places of moved instances")
+			dropped = append(dropped, placesOfMoved)
 		}
 		out.Lower, out.Steps, out.Dropped = result.Lower, result.Steps, dropped
 		if len(dropped) == 0 || result.Lower == out.Cost {
 			out.Best = result.Answer
 		}
-		cheapest = result.Lower == out.Cost
+		if cheapest = result.Lower == out.Cost; !cheapest {
+			causes = addCauses(causes, result, dropped)
+		}
 	}
-	full := r.EvictionsOnly || r.examineUnplaced(d, &out)
+	full := true
+	if !r.EvictionsOnly {
+		full, causes = r.examineUnplaced(d, &out, causes)
+	}
 	switch {
 	case out.Missed || out.Best != nil && out.Lower < out.Cost:
 		out.Verdict = Suboptimal
 	case cheapest && full:
 		out.Verdict = Optimal
 	default:
-		out.Verdict = Open
+		out.Verdict, out.Causes = Open, causes
 	}
 	return out
 }
 
+// causeSystem is the cause of decisions about jobs with an instance on every node.
+const causeSystem = "further instances of system jobs are not examined"
+
+// addCauses adds why a result proves nothing about the decision.
+func addCauses(list []string, result Result, dropped []string) []string {
+	add := func(cause string) {
+		if !slices.Contains(list, cause) {
+			list = append(list, cause)
+		}
+	}
+	if result.Cause != "" {
+		add(result.Cause)
+	}
+	for _, rule := range dropped {
+		add("the bound ignores " + rule)
+	}
+	return list
+}
+
 // examineUnplaced reports whether it is proven that no more instances could be placed, and
-// records an answer that places one more.
-func (r *Recorder) examineUnplaced(d *Decision, out *Regret) (full bool) {
+// records an answer that places one more. It adds what prevents a proof to causes.
+func (r *Recorder) examineUnplaced(d *Decision, out *Regret, causes []string) (full bool, all []string) {
 	if out.Unplaced == 0 {
-		return true
+		return true, causes
 	}
 	if d.Job.Type.PerNode() {
-		return false
+		return false, append(causes, causeSystem)
 	}
 	full = true
 	for _, counts := range d.larger() {
 		problem, dropped := Build(d, counts, r.costs)
 		result := Solve(problem, r.limit)
 		out.Steps += result.Steps
+		if problem.moves(result.Answer) {
+			dropped = append(dropped, placesOfMoved)
+		}
 		switch {
 		case result.Lower == Infinite:
-		case result.Exact && len(dropped) == 0 && !problem.moves(result.Answer):
-			if !out.Missed || result.Lower < out.MissedCost {
-				out.Missed, out.MissedCost = true, result.Lower
-			}
-			full = false
-		default:
-			full = false
+			continue
+		case !result.Exact || len(dropped) > 0:
+			causes = addCauses(causes, result, dropped)
+		case !out.Missed || result.Lower < out.MissedCost:
+			out.Missed, out.MissedCost = true, result.Lower
 		}
+		full = false
 	}
-	return full
+	return full, causes
 }
 
 // larger lists the next larger numbers of instances: one more of a group, or the whole
@@ -193,6 +227,12 @@ func (r *Recorder) add(x Regret) {
 		p.Optimal++
 	case Open:
 		p.Open++
+		if p.Causes == nil {
+			p.Causes = map[string]int{}
+		}
+		for _, cause := range x.Causes {
+			p.Causes[cause]++
+		}
 	}
 	if len(x.Victims) > 0 {
 		p.Evicting++

@@ -36,7 +36,7 @@ func Solve(p *Problem, limit int64) Result {
 			break // so are all others
 		}
 		if !s.tighten(b) {
-			return Result{Lower: min(b.lower, s.leastWaiting()), Steps: s.steps}
+			return Result{Lower: min(b.lower, s.leastWaiting()), Cause: CauseSteps, Steps: s.steps}
 		}
 		switch {
 		case b.lower == Infinite || b.lower > s.leastWaiting():
@@ -61,7 +61,9 @@ func solveAlone(p *Problem, limit int64) Result {
 		out.Steps += r.Steps
 		out.Lower = max(out.Lower, r.Lower)
 	}
-	out.Exact = out.Lower == Infinite
+	if out.Exact = out.Lower == Infinite; !out.Exact {
+		out.Cause = CauseGroups
+	}
 	return out
 }
 

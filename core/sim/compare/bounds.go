@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -23,6 +24,8 @@ type Bounds struct {
 	Optimal   int    `json:"provenOptimal"`
 	Open      int    `json:"open"` // neither proven optimal nor beaten
 	Missed    int    `json:"missedPlacements"`
+	// Causes counts the open decisions by cause. One may have several.
+	Causes map[string]int `json:"openBecause,omitempty"`
 	// Evicting counts the decisions with victims, and EvictingOptimal those of them that
 	// are proven optimal.
 	Evicting        int `json:"evicting"`
@@ -54,6 +57,7 @@ type Regretted struct {
 	Best     *bound.Answer `json:"best,omitempty"`
 	Missed   bool          `json:"missed,omitempty"`
 	Relaxed  []string      `json:"relaxed,omitempty"`
+	Causes   []string      `json:"openBecause,omitempty"` // of an open decision
 }
 
 // clusterHours converts nanoseconds of the whole cluster.
@@ -72,6 +76,12 @@ func newBounds(runs []Run, policies []string) (list []Bounds) {
 			found = true
 			b.Decisions, b.Optimal, b.Open, b.Missed = b.Decisions+r.Decisions, b.Optimal+r.Optimal, b.Open+r.Open, b.Missed+r.Missed
 			b.Evicting, b.EvictingOptimal = b.Evicting+r.Evicting, b.EvictingOptimal+r.EvictingOptimal
+			for cause, n := range r.Causes {
+				if b.Causes == nil {
+					b.Causes = map[string]int{}
+				}
+				b.Causes[cause] += n
+			}
 			total.Cost, total.Lower, total.Regret = total.Cost+r.Cost, total.Lower+r.Lower, total.Regret+r.Regret
 			if len(b.Decided) == 0 {
 				b.Decided = regretted(&runs[i])
@@ -93,7 +103,7 @@ func regretted(run *Run) (list []Regretted) {
 		r := &run.Bound.Regrets[i]
 		list = append(list, Regretted{
 			Scenario: run.Scenario, Seed: run.Seed, At: time.Duration(r.At).String(), Job: r.Job, Verdict: r.Verdict, Placed: r.Instances, Unplaced: r.Unplaced,
-			Victims: r.Victims, Moved: r.Moved, LostWork: clusterHours(r.Cost), Lower: clusterHours(r.Lower), Best: r.Best, Missed: r.Missed, Relaxed: r.Dropped,
+			Victims: r.Victims, Moved: r.Moved, LostWork: clusterHours(r.Cost), Lower: clusterHours(r.Lower), Best: r.Best, Missed: r.Missed, Relaxed: r.Dropped, Causes: r.Causes,
 		})
 	}
 	return list
@@ -119,6 +129,20 @@ func (b *Bounds) String() string {
 		text += fmt.Sprintf("; %d missed a placement", b.Missed)
 	}
 	return text
+}
+
+// Unproven states how many decisions are open, and why; "": none is.
+func (b *Bounds) Unproven() string {
+	if b.Open == 0 {
+		return ""
+	}
+	var list []string
+	for _, cause := range slices.SortedFunc(maps.Keys(b.Causes), func(x, y string) int {
+		return cmp.Or(cmp.Compare(b.Causes[y], b.Causes[x]), strings.Compare(x, y))
+	}) {
+		list = append(list, fmt.Sprintf("%s (%d)", cause, b.Causes[cause]))
+	}
+	return fmt.Sprintf("%d open: %s", b.Open, strings.Join(list, ", "))
 }
 
 // Chosen describes the answer of the policy.
@@ -179,6 +203,9 @@ func (t *text) bounds(d *Document, width int) {
 	for i := range d.Bounds {
 		b := &d.Bounds[i]
 		t.line("  %s", b.String())
+		if why := b.Unproven(); why != "" {
+			t.line("    %s", why)
+		}
 		for k := range b.Decided[:min(len(b.Decided), MaxRegrets)] {
 			r := &b.Decided[k]
 			t.line("    %s", shorten(fmt.Sprintf("%s at %s: %s", r.Job, r.At, r.Chosen()), width-4))
