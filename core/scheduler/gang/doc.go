@@ -5,5 +5,6 @@
 // chooses one if they require evictions; and last a bounded depth-first search over
 // nodes and victims. Everything is tried without evictions first. What evicts is then revised
 // node by node. The instances share one commit group, so the applier commits all or none. If the
-// search ends at its bound, the explanation states it.
+// search ends at its bound, the explanation states it. If no domain takes the gang, it
+// states how much of it the largest one takes.
 package gang

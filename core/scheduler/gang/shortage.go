@@ -51,7 +51,7 @@ func (s *shortage) examine(levels []topology.Level, depth int, domains []*feasib
 			most, free, s.held[k] = most+p.Most, free+p.Free, s.held[k] || p.Most > 0
 		}
 		s.free = max(s.free, free)
-		if most > s.most {
+		if most > s.most || most == s.most && free == most { // free capacity proves the number
 			s.most, s.domain = most, d
 		}
 	}
