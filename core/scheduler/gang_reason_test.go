@@ -188,7 +188,9 @@ func TestGang_ReasonAgreesWithBruteForce(t *testing.T) {
 		for _, kind := range []string{"takes at most", "takes", "placed"} {
 			_, rest, found := strings.Cut(text, fmt.Sprintf("no rack takes all %d instances; ", count))
 			if _, number, is := strings.Cut(rest, kind+" "); found && is {
-				fmt.Sscan(number, &n)
+				if _, err := fmt.Sscan(number, &n); err != nil {
+					t.Fatal(err)
+				}
 				ok = map[string]bool{"takes at most": most <= n, "takes": most == n, "placed": most >= n}[kind]
 				kinds[kind]++
 				break
