@@ -220,13 +220,16 @@ func (w *nodeWriter) insertRow(at int, row Row) {
 }
 
 // addRow adds a live allocation and subtracts its request from the free capacity.
-// withRules counts allocations whose jobs restrict evictions, so that the victim
-// search can skip those checks on most nodes.
+// Allocations whose jobs restrict evictions and those with annotations are counted, so
+// that the victim search can skip those checks on most nodes.
 func (w *nodeWriter) addRow(a *model.Allocation) {
 	row := rowOf(a)
 	w.insertRow(searchRow(w.u.rows, a), row)
 	if a.Job.HasEvictionRules() {
 		w.u.withRules++
+	}
+	if len(a.Group.Annotations) > 0 {
+		w.u.annotated++
 	}
 	w.subtract(a, 1)
 }
@@ -238,6 +241,9 @@ func (w *nodeWriter) removeRow(a *model.Allocation) {
 	w.u.rows = slices.Delete(w.u.rows, at, at+1)
 	if a.Job.HasEvictionRules() {
 		w.u.withRules--
+	}
+	if len(a.Group.Annotations) > 0 {
+		w.u.annotated--
 	}
 	w.subtract(a, -1)
 }
@@ -424,6 +430,7 @@ func (w *nodeWriter) capacityChanged() {
 	w.c.minPriority[w.i] = lowest
 	setBit(&w.c.lowestNonPreemptible, w.i, len(w.u.rows) > 0 && w.u.rows[0].Alloc.Job.NonPreemptible)
 	setBit(&w.c.withRules, w.i, w.u.withRules > 0)
+	setBit(&w.c.withAnnotations, w.i, w.u.annotated > 0)
 	setBit(&w.c.withClaims, w.i, w.u.extra != nil && len(w.u.extra.claims) > 0)
 }
 

@@ -139,6 +139,7 @@ type expected struct {
 	stopping    []*model.Allocation
 	lowest      int32
 	guarded     bool
+	annotated   bool
 }
 
 // expect computes the content of a position. n is nil if the node was deleted; its
@@ -164,6 +165,7 @@ func expect(n *model.Node, allocs []*model.Allocation) expected {
 		e.ports = append(e.ports, a.Group.Ask.Ports...)
 		subtractDevices(e.devices, n, a.Devices, 1)
 		e.guarded = e.guarded || a.Job.HasEvictionRules()
+		e.annotated = e.annotated || len(a.Group.Annotations) > 0
 		if !a.Job.NonPreemptible {
 			e.lowest = min(e.lowest, a.Job.Priority)
 		}
@@ -207,6 +209,8 @@ func (sn *Snapshot) checkNode(pos int32, n *model.Node, allocs []*model.Allocati
 		return fmt.Errorf("lowest-non-preemptible bit is wrong")
 	case (c.HasEvictionRules()>>i&1 == 1) != want.guarded:
 		return fmt.Errorf("eviction-rules bit is wrong")
+	case (c.HasAnnotations()>>i&1 == 1) != want.annotated:
+		return fmt.Errorf("annotations bit is wrong")
 	case (c.HasClaims()>>i&1 == 1) != (len(claims) > 0):
 		return fmt.Errorf("claimed bit is wrong")
 	// Blocking queries compare the index of a chunk before those of its positions. If

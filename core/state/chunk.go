@@ -27,6 +27,7 @@ type Chunk struct {
 	minPriority          [ChunkSize]int32
 	lowestNonPreemptible uint64
 	withRules            uint64
+	withAnnotations      uint64
 	withClaims           uint64
 
 	modifyIndex    [ChunkSize]uint64
@@ -49,6 +50,7 @@ type use struct {
 	rowsOwner cow.Owner // of the array behind rows
 	rows      []Row     // live, ascending by priority, then id
 	withRules int32     // number of rows with eviction rules
+	annotated int32     // number of rows with annotations
 	extra     *extra
 }
 
@@ -155,6 +157,10 @@ func (c *Chunk) LowestNonPreemptible() uint64 { return c.lowestNonPreemptible }
 // HasEvictionRules returns a bit for every node with a live allocation of a job
 // that restricts its eviction beyond priority; see model.Job.HasEvictionRules.
 func (c *Chunk) HasEvictionRules() uint64 { return c.withRules }
+
+// HasAnnotations returns a bit for every node with a live allocation of a group that has
+// annotations.
+func (c *Chunk) HasAnnotations() uint64 { return c.withAnnotations }
 
 // HasClaims returns a bit for every node with claims.
 func (c *Chunk) HasClaims() uint64 { return c.withClaims }

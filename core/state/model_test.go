@@ -294,6 +294,9 @@ func drawJob(t *rapid.T, key model.JobKey) *model.Job {
 			Name: fmt.Sprintf("g%d", i), Count: rapid.IntRange(0, 9).Draw(t, "count"), Resources: drawResources(t, 100), Ports: drawPorts(t),
 			Labels: drawLabels(t), Separate: []model.LabelTerm{{Labels: drawLabels(t)}},
 		})
+		if rapid.Bool().Draw(t, "annotated") {
+			j.Groups[i].Annotations = map[string]float64{"cost": 2}
+		}
 	}
 	return j
 }

@@ -60,7 +60,7 @@ func (e *Estimator) ListLeast(n *fit.Node, read sdk.Columns, limit *Limit, v *Le
 	}
 	v.Levels = v.levels[:0]
 	e.deficit = s.Dims.AppendDeficit(e.deficit[:0], n, &s.Group.Ask)
-	if s.Dims.CountShort(e.deficit) == 0 || read.Has(sdk.AnnotationColumns) && haveAnnotations(upTo(n.Rows, s.Ceiling)) {
+	if s.Dims.CountShort(e.deficit) == 0 || read.Has(sdk.AnnotationColumns) && haveAnnotations(n, s.Ceiling) {
 		return false
 	}
 	rows := upTo(n.Rows, ceiling)
@@ -106,8 +106,12 @@ func upTo(rows []state.Row, ceiling int64) []state.Row {
 	return rows
 }
 
-// haveAnnotations reports whether a row has annotations.
-func haveAnnotations(rows []state.Row) bool {
+// haveAnnotations reports whether a row of a node up to a priority has annotations.
+func haveAnnotations(n *fit.Node, ceiling int64) bool {
+	if n.Chunk.HasAnnotations()>>n.Index&1 == 0 {
+		return false
+	}
+	rows := upTo(n.Rows, ceiling)
 	for i := range rows {
 		if len(rows[i].Group.Annotations) > 0 {
 			return true
