@@ -24,7 +24,7 @@ type optionTable struct {
 	outlooks []playedOption
 	rows     []*state.Row // the victims of all of them
 	scores   sdk.OptionScores
-	least    []leastOption // of scoreLeast
+	least    prune.LeastVictims // of scoreLeast
 	ids      columns.Strings
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
@@ -106,16 +105,16 @@ func (f *Finder) findLimit() *prune.Limit {
 	// The limit is at least low and below high, whose tiers are key.
 	low, high, key := int64(s.options[best.Slot].highest), ceiling+1, prune.HighestKey
 	for high-low > 1 {
-		t.least = t.least[:0]
+		t.least.Reset()
 		step := (high - low + maxProbes - 1) / maxProbes
 		for p := low + step; p < high; p += step {
-			t.least = append(t.least, leastOption{LeastLevel: prune.OneVictim(int32(p)), node: s.req.Nodes[best.Slot]})
+			t.least.Levels = append(t.least.Levels, prune.OneVictim(s.req.Nodes[best.Slot], int32(p)))
 		}
 		if f.err = t.scoreLeast(s, &f.chooser); f.err != nil {
 			return nil
 		}
-		for i := range t.least {
-			p := int64(t.least[i].Priority[0])
+		for i := range t.least.Levels {
+			p := int64(t.least.Levels[i].Priority[0])
 			if k := t.key(i); best.Key.Less(&k) {
 				high, key = p, k
 				break
@@ -167,7 +166,6 @@ func (r *rounds) boundAll(f *Finder, limit *prune.Limit) {
 type bounder struct {
 	estimator prune.Estimator
 	table     optionTable
-	least     []prune.LeastVictims // of the block at hand
 	// chooser is set if it scores bounds and is another policy than the worker's victims.
 	chooser hook
 }
@@ -231,20 +229,29 @@ func (w *worker) boundBlocksByTier(all work, first, step int) {
 		w.failure.block = block
 		from, to := block*blockNodes, min((block+1)*blockNodes, len(all.slots))
 		bounds := all.bounds[from:to]
-		b.least = scratch.Sized(b.least, len(bounds))
+		b.table.at = b.table.at[:0]
+		b.table.least.Reset()
 		for i, slot := range all.slots[from:to] {
-			bounds[i] = b.list(w.s, slot, all.limit, &b.least[i])
+			bounds[i] = b.list(w.s, slot, all.limit)
+			for len(b.table.at) < len(b.table.least.Levels) {
+				b.table.at = append(b.table.at, int32(i))
+			}
 		}
 		w.fail(b.scoreLists(w.s, b.scorer(w), bounds))
 	}
 }
 
-// list fills in the least victims on the node at slot, and returns the bound of its options
+// list appends the least victims on the node at slot, and returns the bound of its options
 // above the limit. Its slot is -1 if the policy must be called.
-func (b *bounder) list(s *search, slot int32, limit *prune.Limit, least *prune.LeastVictims) prune.Bound {
+func (b *bounder) list(s *search, slot int32, limit *prune.Limit) prune.Bound {
+	least := &b.table.least
 	n, ok := s.boundable(slot)
+	of := len(least.Levels)
 	if !ok || !b.estimator.ListLeast(&n, s.traits.optionColumns, limit, least) {
 		return prune.Bound{Slot: -1}
+	}
+	for i := range least.Levels[of:] {
+		least.Levels[of+i].Node = s.req.Nodes[slot]
 	}
 	if limit == nil {
 		return prune.Bound{Slot: slot, Key: prune.HighestKey}
@@ -256,16 +263,6 @@ func (b *bounder) list(s *search, slot int32, limit *prune.Limit, least *prune.L
 // the keys of bounds to theirs.
 func (b *bounder) scoreLists(s *search, chooser *hook, bounds []prune.Bound) error {
 	t := &b.table
-	t.at, t.least = t.at[:0], t.least[:0]
-	for i := range bounds {
-		if bounds[i].Slot < 0 {
-			continue
-		}
-		for k := range b.least[i].Levels {
-			t.at = append(t.at, int32(i))
-			t.least = append(t.least, leastOption{b.least[i].Levels[k], s.req.Nodes[bounds[i].Slot], b.least[i].Use})
-		}
-	}
 	if err := t.scoreLeast(s, chooser); err != nil {
 		return err
 	}
@@ -371,21 +368,15 @@ func (r *rounds) bestFound(f *Finder) (best prune.Bound, known bool) {
 	return best, known
 }
 
-// A leastOption is a fictitious option of least victims.
-type leastOption struct {
-	prune.LeastLevel
-	node int32 // a node of the cluster
-	use  model.Vector
-}
-
-// scoreLeast calls the chooser about t.least. Scores and recheck times have no meaning then, as no
-// such option exists.
+// scoreLeast calls the chooser about t.least: each list is a fictitious option. Scores and recheck
+// times have no meaning then, as no such option exists.
 func (t *optionTable) scoreLeast(s *search, chooser *hook) error {
-	if len(t.least) == 0 {
+	n := len(t.least.Levels)
+	if n == 0 {
 		return nil
 	}
 	t.fillLeast(s)
-	return t.callPolicy(chooser, len(t.least))
+	return t.callPolicy(chooser, n)
 }
 
 // fillLeast lays out one option for each of t.least. Only columns of boundColumns are read.
@@ -394,14 +385,14 @@ func (t *optionTable) scoreLeast(s *search, chooser *hook) error {
 // started, overrun no budget and could run elsewhere. Needs, ranks and names of nodes are
 // zero, because tiers do not depend on them.
 func (t *optionTable) fillLeast(s *search) {
-	o, n := &t.options, len(t.least)
+	o, n := &t.options, len(t.least.Levels)
 	t.start(s)
 	o.Node, o.HighestPriority, o.VictimCount = scratch.Sized(o.Node, n), scratch.Sized(o.HighestPriority, n), scratch.Sized(o.VictimCount, n)
 	o.PrioritySum, o.LostWork, o.BudgetViolations = scratch.Zeroed(o.PrioritySum, n), scratch.Zeroed(o.LostWork, n), scratch.Zeroed(o.BudgetViolations, n)
 	o.Start = scratch.Filled(o.Start, n, o.Now)
-	for i := range t.least {
-		l := &t.least[i]
-		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = l.node, l.Priority[0], int32(l.Count)
+	for i := range t.least.Levels {
+		l := &t.least.Levels[i]
+		o.Node[i], o.HighestPriority[i], o.VictimCount[i] = l.Node, l.Priority[0], l.Count
 		for k := range l.Count {
 			o.PrioritySum[i] += int64(l.Priority[k])
 			o.LostWork[i] += l.LostWork[k]
@@ -442,31 +433,24 @@ func (t *optionTable) zeroFit(n int) {
 // one column can be sorted if each victim is to be at most as high as some real one in all
 // columns, and lost work distinguishes nodes better than sizes do.
 func (t *optionTable) fillLeastVictims(s *search) {
-	o, v, read := &t.options, &t.options.Victims, s.traits.optionColumns
+	o, v, read, dims := &t.options, &t.options.Victims, s.traits.optionColumns, s.inputs.Dimensions.Len()
 	o.FirstVictim = append(o.FirstVictim[:0], 0)
 	v.Priority, v.LostWork = v.Priority[:0], v.LostWork[:0]
-	for i := range t.least {
-		l := &t.least[i]
+	for i := range t.least.Levels {
+		l := &t.least.Levels[i]
 		v.Priority, v.LostWork = append(v.Priority, l.Priority[:l.Count]...), append(v.LostWork, l.LostWork[:l.Count]...)
 		o.FirstVictim = append(o.FirstVictim, int32(len(v.Priority)))
 	}
 	rows := len(v.Priority)
-	scratch.Columns(&o.Need, s.inputs.Dimensions.Len())
+	scratch.Columns(&o.Need, dims)
 	for d := range o.Need {
-		o.Need[d] = scratch.Zeroed(o.Need[d], len(t.least))
+		o.Need[d] = scratch.Zeroed(o.Need[d], len(t.least.Levels))
 	}
-	scratch.Columns(&v.Use, s.inputs.Dimensions.Len())
+	scratch.Columns(&v.Use, dims)
 	scratch.Columns(&v.Devices, 0)
 	if read.Has(sdk.UseColumns) {
 		for d := range v.Use {
-			use := scratch.Sized(v.Use[d], rows)[:0]
-			for i := range t.least {
-				least := float64(t.least[i].use[d])
-				for range t.least[i].Count {
-					use = append(use, least)
-				}
-			}
-			v.Use[d] = use
+			v.Use[d] = t.least.AppendUse(scratch.Sized(v.Use[d], rows)[:0], d, dims)
 		}
 	}
 	v.MustLeave = scratch.Zeroed(v.MustLeave, rows)

@@ -3,40 +3,59 @@ package prune
 import (
 	"math"
 
-	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// Limits of LeastVictims. More would make bounds closer, and calls longer.
+// Limits of least victims. More would make bounds closer, and calls longer.
 const (
 	maxListed = 4 // victims
 	maxLevels = 3 // lists of a node
 )
 
-// LeastVictims are fictitious victims on a node, in a few lists. The victims of any option
-// there are at least as many as those of one of the lists, and can be paired with them such
-// that each is at least as high in every column. So a policy with Info.Monotone gives no option
-// lower tiers than it gives to one of the lists.
+// LeastVictims are fictitious victims on some nodes, in a few lists each. The victims of any
+// option on a node are at least as many as those of one of its lists, and can be paired with
+// them such that each is at least as high in every column. So a policy with Info.Monotone gives
+// no option lower tiers than it gives to one of the lists.
+//
+// The lists of all nodes are in one array: a search makes one or more for every node, and
+// copying them from node to node would take longer than finding them.
 type LeastVictims struct {
-	Levels []LeastLevel // of levels; empty: all options exceed the limit
-	Use    model.Vector // of each victim, if the policy reads it
-
-	levels [maxLevels]LeastLevel
+	Levels []LeastLevel
+	Uses   []int64 // of each victim of a level, by level and then by dimension; empty: the policy does not read it
 }
+
+// Reset removes all lists.
+func (v *LeastVictims) Reset() { v.Levels, v.Uses = v.Levels[:0], v.Uses[:0] }
 
 // A LeastLevel contains the victims of options with a certain highest priority: the least
 // sufficient one, or the next ones above it. The last level of a node holds for all others.
 type LeastLevel struct {
-	Count    int              // of the victims
+	Node     int32            // position; set by the caller of ListLeast
+	Count    int32            // of the victims
 	Priority [maxListed]int32 // the highest first
 	LostWork [maxListed]int64 // nanoseconds
 }
 
-// OneVictim returns a victim of a priority that loses no work.
-func OneVictim(priority int32) LeastLevel {
-	return LeastLevel{Count: 1, Priority: [maxListed]int32{priority}}
+// AppendUse appends the use of a dimension, one of dims, by each victim of each level. It is 0
+// for levels without a use.
+func (v *LeastVictims) AppendUse(uses []float64, d, dims int) []float64 {
+	for i := range v.Levels {
+		use := 0.0
+		if at := i*dims + d; at < len(v.Uses) {
+			use = float64(v.Uses[at])
+		}
+		for range v.Levels[i].Count {
+			uses = append(uses, use)
+		}
+	}
+	return uses
+}
+
+// OneVictim returns a victim of a priority on a node that loses no work.
+func OneVictim(node, priority int32) LeastLevel {
+	return LeastLevel{Node: node, Count: 1, Priority: [maxListed]int32{priority}}
 }
 
 // A Limit excludes options from lists.
@@ -47,9 +66,10 @@ type Limit struct {
 	Key     Key
 }
 
-// ListLeast fills in the least victims on a node. It returns false if the cost depends on more
-// than amounts, so that the policy must be called. Annotations are such a case if the policy
-// reads them: an instance without one may cost more or less than one with it.
+// ListLeast appends the lists of a node: none if all options exceed the limit. It returns false
+// if the cost depends on more than amounts, so that the policy must be called. Annotations are
+// such a case if the policy reads them: an instance without one may cost more or less than one
+// with it.
 //
 // With a limit, one list holds for all levels: a policy that ranks higher priorities behind
 // whatever else they cost usually distinguishes few of those below the limit.
@@ -58,7 +78,6 @@ func (e *Estimator) ListLeast(n *fit.Node, read sdk.Columns, limit *Limit, v *Le
 	if limit != nil {
 		ceiling, levels = limit.Ceiling, 1
 	}
-	v.Levels = v.levels[:0]
 	e.deficit = s.Dims.AppendDeficit(e.deficit[:0], n, &s.Group.Ask)
 	if s.Dims.CountShort(e.deficit) == 0 || read.Has(sdk.AnnotationColumns) && haveAnnotations(n, s.Ceiling) {
 		return false
@@ -77,21 +96,21 @@ func (e *Estimator) ListLeast(n *fit.Node, read sdk.Columns, limit *Limit, v *Le
 	}
 	e.lower = e.addLargest(e.startLargest(e.lower), rows[:from])
 	e.largest = e.startLargest(e.largest)
+	of := len(v.Levels)
 	for n, end := 1, from; end < len(rows); n++ {
 		level, first := rows[end].Priority, end
 		for end < len(rows) && (n == levels || rows[end].Priority == level) {
 			end++
 		}
 		e.largest = e.addLargest(e.largest, rows[first:end])
-		at := len(v.Levels)
-		v.Levels = v.levels[:at+1]
-		e.listLevel(&v.Levels[at], rows[:end], from, first)
-		if v.isImplied(at) {
-			v.Levels = v.levels[:at]
+		v.Levels = append(v.Levels, LeastLevel{})
+		l := &v.Levels[len(v.Levels)-1]
+		if e.listLevel(l, rows[:end], from, first); l.isImplied(v.Levels[of : len(v.Levels)-1]) {
+			v.Levels = v.Levels[:len(v.Levels)-1]
 		}
 	}
 	if read.Has(sdk.UseColumns) {
-		v.Use = leastUse(rows, s.Snap.Dims().Len())
+		v.addUse(of, rows, s.Snap.Dims().Len())
 	}
 	return true
 }
@@ -123,10 +142,9 @@ func haveAnnotations(n *fit.Node, ceiling int64) bool {
 // isImplied reports whether the list of a level has at least the victims of an earlier one,
 // each at least as high in every column, so that no option of the level has lower tiers than
 // that list.
-func (v *LeastVictims) isImplied(level int) bool {
-	l := &v.Levels[level]
-	for k := range v.Levels[:level] {
-		if l.covers(&v.Levels[k]) {
+func (l *LeastLevel) isImplied(earlier []LeastLevel) bool {
+	for i := range earlier {
+		if l.covers(&earlier[i]) {
 			return true
 		}
 	}
@@ -171,15 +189,16 @@ func (e *Estimator) listLevel(l *LeastLevel, rows []state.Row, from, first int) 
 	}
 	// Everything below the least sufficient priority does not suffice, so that some victims are
 	// at or above it: as many as cover what is left, if each freed as much as the largest.
-	high := min(maxListed, int(coverWith(e.below, e.largest, len(rows)-from)))
+	high := int(min(maxListed, coverWith(e.below, e.largest, len(rows)-from)))
 	for i, most := range e.largest {
 		e.lower[i] = max(e.lower[i], most)
 	}
-	l.Count = min(maxListed, max(high, int(coverWith(e.deficit, e.lower, len(rows)))))
+	count := min(maxListed, max(high, int(coverWith(e.deficit, e.lower, len(rows)))))
+	l.Count = int32(count)
 	l.Priority[0], l.LostWork[0] = rows[first].Priority, e.lost[least]
 	e.listOthers(l, 1, high, from, len(rows), least)
-	e.listOthers(l, high, l.Count, 0, len(rows), least)
-	for i := 1; i < l.Count; i++ {
+	e.listOthers(l, high, count, 0, len(rows), least)
+	for i := 1; i < count; i++ {
 		if l.Priority[i] = rows[0].Priority; i < high {
 			l.Priority[i] = rows[from].Priority
 		}
@@ -210,9 +229,12 @@ func (e *Estimator) listOthers(l *LeastLevel, at, end, from, to, except int) {
 	}
 }
 
-// leastUse returns the least use of any row, by dimension.
-func leastUse(rows []state.Row, dims int) model.Vector {
-	least := rows[0].Group.Ask.Vec
+// addUse adds the least use of any row to the levels from a position on. It is at least the
+// least one of the rows of each level.
+func (v *LeastVictims) addUse(of int, rows []state.Row, dims int) {
+	at := len(v.Uses)
+	v.Uses = append(v.Uses, rows[0].Group.Ask.Vec[:dims]...)
+	least := v.Uses[at:]
 	for i := 1; i < len(rows); i++ {
 		if rows[i].Group == rows[i-1].Group {
 			continue
@@ -221,5 +243,7 @@ func leastUse(rows []state.Row, dims int) model.Vector {
 			least[d] = min(least[d], use)
 		}
 	}
-	return least
+	for range v.Levels[of+1:] {
+		v.Uses = append(v.Uses, least...)
+	}
 }
