@@ -220,6 +220,16 @@ func belowMask3(a, b, c *[ChunkSize]int64, x, y, z int64) uint64 {
 	return m
 }
 
+// Preemptible returns a bit for every node that runs a preemptible allocation of at most a
+// priority.
+func (c *Chunk) Preemptible(ceiling int64) uint64 {
+	var m uint64
+	for i := range c.minPriority {
+		m = m>>1 | uint64(int64(c.minPriority[i])-ceiling-1)&(1<<63)
+	}
+	return m
+}
+
 func rowOf(a *model.Allocation) Row {
 	return Row{Alloc: a, Group: a.Group, Priority: a.Job.Priority, Started: a.Started, Start: startOf(a)}
 }

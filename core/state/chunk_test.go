@@ -55,3 +55,37 @@ func TestChunk_FittingIsFits(t *testing.T) {
 		}
 	})
 }
+
+// TestChunk_PreemptibleComparesMinPriority compares the scan with the priority of each node.
+func TestChunk_PreemptibleComparesMinPriority(t *testing.T) {
+	t.Parallel()
+	checkProperty(t, func(t *rapid.T) {
+		s := New()
+		txn := s.Begin(1)
+		defer txn.Abort()
+		for i := range rapid.IntRange(1, ChunkSize).Draw(t, "nodes") {
+			id := fmt.Sprintf("n%03d", i)
+			if err := txn.NodeWriter().Upsert(&model.Node{ID: id}); err != nil {
+				t.Fatal(err)
+			}
+			if rapid.Bool().Draw(t, "empty") {
+				continue
+			}
+			j := jobOf(id, 1)
+			j.Priority = rapid.Int32Range(-2, 2).Draw(t, "priority")
+			j.NonPreemptible = rapid.IntRange(0, 3).Draw(t, "stays") == 0
+			if err := txn.JobWriter().Upsert(j); err != nil {
+				t.Fatal(err)
+			}
+			txn.AllocWriter().Upsert(allocOf(txn, id, id, id))
+		}
+		c := txn.Chunk(0)
+		for ceiling := int64(-3); ceiling <= 3; ceiling++ {
+			for i := range ChunkSize {
+				if got, want := c.Preemptible(ceiling)>>i&1 == 1, int64(c.MinPriority(i)) <= ceiling; got != want {
+					t.Fatalf("node %d with minimum priority %d: %t up to %d", i, c.MinPriority(i), got, ceiling)
+				}
+			}
+		}
+	})
+}

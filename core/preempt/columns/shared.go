@@ -62,17 +62,19 @@ func (in *Inputs) allShared(ids *Strings) *sdk.Shared {
 	return s
 }
 
-// sumTotals returns the capacity of ready nodes, by dimension.
+// sumTotals returns the capacity of ready nodes, by dimension. Whole numbers are summed within
+// a chunk: the sum of one column is then no chain of rounded additions.
 func (in *Inputs) sumTotals() []float64 {
 	snap := in.Scope.Snap
 	totals := make([]float64, in.Dimensions.Len())
 	for c := range snap.ChunkCount() {
 		chunk := snap.Chunk(c)
 		for d := range totals {
-			avail := chunk.Avail(d)
+			sum, avail := int64(0), chunk.Avail(d)
 			for ready := chunk.Eligible(); ready != 0; ready &= ready - 1 {
-				totals[d] += float64(avail[bits.TrailingZeros64(ready)])
+				sum += avail[bits.TrailingZeros64(ready)]
 			}
+			totals[d] += float64(sum)
 		}
 	}
 	return totals

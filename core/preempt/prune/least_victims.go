@@ -41,9 +41,9 @@ type LeastLevel struct {
 // AppendUse appends the use of a dimension, one of dims, by each victim of each level. It is 0
 // for levels without a use.
 func (v *LeastVictims) AppendUse(uses []float64, d, dims int) []float64 {
-	for i := range v.Levels {
+	for i, at := 0, d; i < len(v.Levels); i, at = i+1, at+dims {
 		use := 0.0
-		if at := i*dims + d; at < len(v.Uses) {
+		if at < len(v.Uses) {
 			use = float64(v.Uses[at])
 		}
 		for range v.Levels[i].Count {

@@ -15,12 +15,7 @@ func (f *Finder) findTargets(s *shape) {
 	g, total := s.row.Group, 0
 	for c := range f.nodes {
 		chunk := f.Snap.Chunk(c)
-		f.nodes[c] = chunk.Eligible()
-		for nodes := f.nodes[c]; nodes != 0; nodes &= nodes - 1 {
-			if i := bits.TrailingZeros64(nodes); !f.hasCandidates(g, chunk, i) {
-				f.nodes[c] &^= 1 << i
-			}
-		}
+		f.nodes[c] = chunk.Eligible() & chunk.Preemptible(f.ceiling(g))
 		total += bits.OnesCount64(f.nodes[c])
 	}
 	s.lastTarget = f.examine(total, func(chunk *state.Chunk, i int, pos int32) (enough bool) {
@@ -29,16 +24,13 @@ func (f *Finder) findTargets(s *shape) {
 	})
 }
 
-// hasCandidates reports whether the priority of something on a node permits its eviction for a
-// group.
-func (f *Finder) hasCandidates(g *model.Group, chunk *state.Chunk, i int) bool {
-	return int64(chunk.MinPriority(i)) <= int64(g.Job.Priority)-f.Gap
-}
+// ceiling returns the highest priority of what may be evicted for a group.
+func (f *Finder) ceiling(g *model.Group) int64 { return int64(g.Job.Priority) - f.Gap }
 
 // isCandidate reports whether a node is among those that findTargets examines.
 func (f *Finder) isCandidate(g *model.Group, snap *state.Snapshot, pos int32) bool {
 	chunk, i := snap.Chunk(int(pos)/state.ChunkSize), int(pos)%state.ChunkSize
-	return chunk.Eligible()>>i&1 == 1 && f.hasCandidates(g, chunk, i)
+	return chunk.Eligible()>>i&1 == 1 && int64(chunk.MinPriority(i)) <= f.ceiling(g)
 }
 
 // target returns what evictions for a group on a node cost at least by ascending priority.
@@ -66,7 +58,7 @@ func (f *Finder) target(g *model.Group, chunk *state.Chunk, i int, pos int32) ta
 // those that are not needed. Rows that anything but their priority may protect stay.
 func (f *Finder) evict(g *model.Group, n *fit.Node, choice []int16, pos int32) target {
 	f.check.Reset(n, &fit.Setup{Ask: &g.Ask, Dims: &f.dims, Deficit: f.deficit, Choice: choice})
-	ceiling := int64(g.Job.Priority) - f.Gap
+	ceiling := f.ceiling(g)
 	f.victims = f.victims[:0]
 	fits := f.check.Fits() // nothing may be missing now, if the home of a shape became free
 	for x := range n.Rows {
