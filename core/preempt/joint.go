@@ -5,6 +5,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
+	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -63,24 +64,27 @@ func (f *Finder) Compare(snap *state.Snapshot, req Request, ways []Joint, bounds
 	for i := range ways {
 		s.addJoint(&ways[i], &charged)
 	}
-	s.bounds = bounds
-	for i := range bounds {
-		s.addBound(&bounds[i])
-	}
+	s.addBounds(bounds)
 	err = f.scoreOptions()
 	s.bounds = nil
+	clear(s.boundSolutions)
 	return Comparison{&f.table}, err
 }
 
-// addBound adds an option for a bound. Its totals are filled in with the table.
-func (s *search) addBound(b *Bound) {
-	s.addOption(b.Pos, 0)
-	o := &s.options[len(s.options)-1]
-	o.feasible, o.solution = true, &solution{evaluatedAt: b.Pos, start: s.req.Now, fitBefore: 1, fitAfter: 1}
-	if s.traits.optionColumns.Has(sdk.VictimColumns) {
-		o.victims = b.Rows
+// addBounds adds an option for each bound. Their totals are filled in with the table.
+func (s *search) addBounds(bounds []Bound) {
+	s.bounds, s.boundSolutions = bounds, scratch.Sized(s.boundSolutions, len(bounds))
+	need := make([]float64, s.scope.Snap.Dims().Len())
+	for i := range bounds {
+		b, of := &bounds[i], &s.boundSolutions[i]
+		*of = solution{evaluatedAt: b.Pos, start: s.req.Now, fitBefore: 1, fitAfter: 1, need: need}
+		if s.traits.optionColumns.Has(sdk.VictimColumns) {
+			of.victims = b.Rows
+		}
+		s.addOption(b.Pos, 0)
+		o := &s.options[len(s.options)-1]
+		o.feasible, o.solution = true, of
 	}
-	o.need = make([]float64, s.scope.Snap.Dims().Len())
 }
 
 // fillBounds sets the totals of bounds, which are the last options of the table.

@@ -30,7 +30,8 @@ type search struct {
 	// paths skip the comparison of jobs.
 	ownBelow bool
 	// bounds are the last options, whose totals are given; see Compare.
-	bounds []Bound
+	bounds         []Bound
+	boundSolutions []solution // of bounds; the memory is reused
 }
 
 // results hold the results of a search by slot: position in Request.Nodes.

@@ -51,8 +51,9 @@ type domainSearch struct {
 	first    *model.Group
 	monotone bool
 
-	best       *way // the cheapest so far; nil: none
-	tried      int  // domains
+	bounds     []preempt.Bound // scratch of boundsOf
+	best       *way            // the cheapest so far; nil: none
+	tried      int             // domains
 	placements int
 	placed     bool // without evictions, so that nothing can be cheaper
 	fits       bool // some domain holds all instances by their amounts
@@ -216,7 +217,7 @@ func (s *domainSearch) sort(l *topology.Level, list []candidate) error {
 		})
 		return nil
 	}
-	c, err := s.e.Compare(s.first, s.waitingSince(s.first), nil, bounds(list))
+	c, err := s.e.Compare(s.first, s.waitingSince(s.first), nil, s.boundsOf(list))
 	if err != nil {
 		return err
 	}
@@ -246,13 +247,13 @@ func (s *domainSearch) sort(l *topology.Level, list []candidate) error {
 	return nil
 }
 
-// bounds returns the two bounds of each candidate.
-func bounds(list []candidate) []preempt.Bound {
-	all := make([]preempt.Bound, 0, 2*len(list))
+// boundsOf returns the two bounds of each candidate. They are valid until the next call.
+func (s *domainSearch) boundsOf(list []candidate) []preempt.Bound {
+	s.bounds = slices.Grow(s.bounds[:0], 2*len(list))
 	for i := range list {
-		all = append(all, list[i].Least, list[i].Above)
+		s.bounds = append(s.bounds, list[i].Least, list[i].Above)
 	}
-	return all
+	return s.bounds
 }
 
 // scoreNodes sets the score and the rank of the best node of every candidate.
@@ -289,7 +290,7 @@ func (s *domainSearch) compareBounds(list []candidate) error {
 	if !s.monotone {
 		return nil
 	}
-	c, err := s.e.Compare(s.first, s.waitingSince(s.first), []preempt.Joint{s.best.Joint}, bounds(list))
+	c, err := s.e.Compare(s.first, s.waitingSince(s.first), []preempt.Joint{s.best.Joint}, s.boundsOf(list))
 	if err != nil {
 		return err
 	}
