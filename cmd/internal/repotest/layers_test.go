@@ -60,6 +60,7 @@ var layers = []component{
 	{"core/storage", 1, "only replication and the server depend on the layout of the disk"},
 	{"core/events", 1, "on the lowest layer an error is returned to the caller, which emits the event"},
 	{"core/lease", 1, "the agent of a member cluster owns the leases; pools appear in it by name and number only"},
+	{"core/heap", 1, "a process sets its collector when it starts; the engine does not depend on it"},
 	{"core/confine", 1, "a process that is confined has no part of the engine beneath its limits"},
 	{"core/clock", 1, "packages of the lowest layer do not wait; their callers decide when to call"},
 	{"core/acl", 1, "permissions are decided once, where a request arrives"},

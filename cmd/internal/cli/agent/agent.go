@@ -56,6 +56,9 @@ server leave does.`,
 		defer signal.Stop(reload)
 		env.HandlesInterrupt.Store(true)
 		app.TuneForService()
+		if c.Server.Enabled {
+			defer app.KeepHeadroom(env.Memory())()
+		}
 		return app.Run(cmd.Context(), app.Options{
 			Config: c, Build: env.Build, Stderr: env.Stderr, Terminal: env.StderrTerminal, Getenv: env.Getenv,
 		}, reload, func(p *app.Process) { printBanner(env, c, p.URL()) })
