@@ -64,7 +64,8 @@ of each workload. Scenario files with the same name and different seeds count as
 
 An interrupted comparison keeps its finished runs in a file beside that of --html, or in
 compare.runs. The same command with --resume plays the others only. It is refused if a
-scenario, a policy, a setting or cede itself has changed.
+scenario, a policy, a setting or cede itself has changed. Without --resume a comparison
+is refused while that file exists, because it would replace the finished runs.
 
 With --bound, each evaluation that evicts or leaves work unplaced is compared with the
 cheapest possible answer over the whole cluster. The report states how far each policy

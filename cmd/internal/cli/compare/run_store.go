@@ -12,7 +12,7 @@ import (
 // defaultRunsFile holds the finished runs of a comparison without --html.
 const defaultRunsFile = "compare.runs"
 
-// newRunStore returns the store of a comparison. With resume it reads the file.
+// newRunStore opens the store of a comparison.
 func newRunStore(c *comparison) (*runs.Store, error) {
 	file := defaultRunsFile
 	switch {
@@ -22,10 +22,7 @@ func newRunStore(c *comparison) (*runs.Store, error) {
 		file = c.html + ".runs"
 	}
 	s := runs.NewStore(c.env, file, c.html != "" || c.resume)
-	if !c.resume {
-		return s, nil
-	}
-	return s, s.Load()
+	return s, s.Open(c.resume)
 }
 
 // checkStored returns an error if a stored run is not one of specs, or has another input.

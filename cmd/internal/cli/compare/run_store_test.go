@@ -116,6 +116,7 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 		"bounds":        {scenario, finished, append([]string{"--bound"}, resumed...), "--timing=false, not with grants"},
 		"other command": {scenario, finished, []string{"s.yaml", "-p", "aging", "-p", "nomad", "--html", "r.html"}, "does not play its run of"},
 		"no file":       {scenario, "", resumed, "cannot resume: r.html.runs"},
+		"empty":         {scenario, "\n", resumed, "cannot resume r.html.runs: it contains no finished run"},
 		"not a file":    {scenario, "version: 1\n", resumed, "it is not a file of finished runs"},
 	} {
 		w.Files["s.yaml"], w.Files["r.html.runs"] = tc.scenario, tc.runs
@@ -129,6 +130,29 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 		if w.Files["r.html.runs"] != tc.runs {
 			t.Errorf("%s: the file was changed", name)
 		}
+	}
+}
+
+// Runs of an interrupted comparison are lost only if the user removes them.
+func TestCompare_RefusesToReplaceFinishedRuns(t *testing.T) {
+	w := interrupted(t, resumed...)
+	finished := w.Files["r.html.runs"]
+	exit := compareCommand(t.Context(), w, resumed...)
+	for _, want := range []string{"r.html.runs contains the finished runs of an interrupted command", "add --resume to continue it, or remove the file to start from the beginning"} {
+		if exit != cmdutil.ExitUsage || !strings.Contains(w.Err.String(), want) {
+			t.Errorf("exit %d, %q is missing in\n%s", exit, want, &w.Err)
+		}
+	}
+	if w.Files["r.html.runs"] != finished {
+		t.Error("the finished runs were replaced")
+	}
+	w.Files["compare.runs"] = finished
+	if exit := compareCommand(t.Context(), w, "s.yaml", "-p", "default", "-p", "nomad"); exit != cmdutil.ExitUsage {
+		t.Errorf("exit %d although compare.runs exists", exit)
+	}
+	w.Files["r.html.runs"] = ""
+	if exit := compareCommand(t.Context(), w, resumed...); exit != cmdutil.ExitOK {
+		t.Errorf("exit %d, an empty file contains no runs:\n%s", exit, &w.Err)
 	}
 }
 

@@ -136,12 +136,6 @@ func (c *command) resolve(cmd *cobra.Command) (err error) {
 	if entries, err := os.ReadDir(c.dir); err == nil && len(entries) > 0 {
 		return cmdutil.Usagef("use a new folder; nothing was changed", "folder %s is not empty", c.dir)
 	}
-	if !c.resume {
-		if f, err := c.env.Files.Open(c.runsFile()); err == nil {
-			_ = f.Close() // read-only
-			return cmdutil.Usagef("add --resume, or remove the file to start from the beginning", "%s contains the finished plays of an interrupted search", c.runsFile())
-		}
-	}
 	if c.html == "" {
 		c.html = filepath.Join(c.dir, "report.html")
 	} else if err := c.env.CheckWritable(c.html); err != nil {
@@ -216,11 +210,15 @@ func (c *command) newSpace(ctx context.Context) (*tune.Space, error) {
 
 // run searches, and writes the folder and the report.
 func (c *command) run(ctx context.Context) error {
+	store := runs.NewStore(c.env, c.runsFile(), true)
+	if err := store.Open(c.resume); err != nil {
+		return err
+	}
 	space, err := c.newSpace(ctx)
 	if err != nil {
 		return err
 	}
-	p := &player{command: c, inputs: map[string]*runs.Input{}, results: map[tune.Play]*runs.Run{}, progress: c.env.Progress()}
+	p := &player{command: c, store: store, inputs: map[string]*runs.Input{}, results: map[tune.Play]*runs.Run{}, progress: c.env.Progress()}
 	defer p.progress.Done()
 	if p.race, err = c.workloads(0, c.draws); err != nil {
 		return err
@@ -248,12 +246,6 @@ func (c *command) run(ctx context.Context) error {
 	}
 	if err := c.env.CheckWritable(c.runsFile()); err != nil {
 		return err
-	}
-	p.store = runs.NewStore(c.env, c.runsFile(), true)
-	if c.resume {
-		if err := p.store.Load(); err != nil {
-			return err
-		}
 	}
 	result, err := search.Run(ctx)
 	p.progress.Done()

@@ -214,7 +214,7 @@ func TestTune_ListsEveryProblem(t *testing.T) {
 		"unknown policy":  {[]string{"protekt", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"protekt"}},
 		"unknown bound":   {[]string{"protect", "--on", "spec.yaml", "--objective", "goodput up, victims <= protekt", "-w", "x"}, []string{"protekt"}},
 		"no description":  {[]string{"protect", "--on", "none.yaml", "--objective", o, "-w", "x"}, []string{`no file or preset "none.yaml"`}},
-		"unfinished":      {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "kept"}, []string{"kept.runs contains the finished plays of an interrupted search"}},
+		"unfinished":      {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "kept"}, []string{"kept.runs contains the finished runs of an interrupted command", "add --resume to continue it, or remove the file"}},
 		"nothing to load": {[]string{"protect", "--resume", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"cannot resume"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestTune_ListsEveryProblem(t *testing.T) {
 			if err := os.MkdirAll("full/x", 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile("kept.runs", nil, 0o666); err != nil {
+			if err := os.WriteFile("kept.runs", []byte("{}\n"), 0o666); err != nil {
 				t.Fatal(err)
 			}
 			w, exit := run(t.Context(), cmdutil.OS{}, append([]string{"tune"}, tc.args...)...)

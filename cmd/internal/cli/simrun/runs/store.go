@@ -72,14 +72,40 @@ func NewStore(env *cmdutil.Env, file string, eager bool) *Store {
 	return &Store{env: env, file: file, eager: eager && file != "", loaded: map[Name]*Run{}}
 }
 
-// Load reads the runs of an interrupted command.
-func (s *Store) Load() error {
+// Open prepares the store. With resume it reads the runs of an interrupted command, otherwise
+// it returns an error if there are some, because the first finished run would replace them.
+func (s *Store) Open(resume bool) error {
+	if s.file == "" {
+		return nil
+	}
+	if !resume {
+		return s.refuseExisting()
+	}
 	r, err := s.env.Open(s.file)
 	if err != nil {
 		return cmdutil.Usagef("remove --resume to start from the beginning", "cannot resume: %v", err)
 	}
 	defer func() { _ = r.Close() }() // read-only
-	return s.read(r)
+	if err := s.read(r); err != nil {
+		return err
+	}
+	if len(s.runs) == 0 {
+		return cmdutil.Usagef("remove --resume to start from the beginning", "cannot resume %s: it contains no finished run", s.file)
+	}
+	return nil
+}
+
+// refuseExisting returns an error if the file contains anything.
+func (s *Store) refuseExisting() error {
+	f, err := s.env.Files.Open(s.file)
+	if err != nil {
+		return nil // most commands find no such file
+	}
+	defer func() { _ = f.Close() }() // read-only
+	if n, _ := f.Read(make([]byte, 1)); n == 0 {
+		return nil
+	}
+	return cmdutil.Usagef("add --resume to continue it, or remove the file to start from the beginning", "%s contains the finished runs of an interrupted command", s.file)
 }
 
 func (s *Store) read(r io.Reader) error {
