@@ -91,6 +91,22 @@ func TestRollbackPolicy_ReturnsToLastGoodVersion(t *testing.T) {
 	}
 }
 
+// The built-in policy that a version replaces has no version of its own at first.
+func TestRollbackPolicy_NamesWayBackToBuiltin(t *testing.T) {
+	c := startServer(t)
+	c.activate(c.load("first", func(r *policy.LoadRequest) { r.Name = policy.DefaultName }))
+	_, err := c.RollbackPolicy(t.Context(), policy.DefaultName)
+	c.expectError(err, apierror.CodeConflict, "policy default has no version to roll back to", "cede policy load default --activate")
+	builtin, err := c.LoadPolicy(t.Context(), policy.LoadRequest{Builtin: policy.DefaultName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.activate(builtin)
+	if s := c.Snapshot().PolicyState(policy.DefaultName); s.Active != builtin.ID || s.Previous == "" {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestUnloadPolicy_DeletesModuleWithLastVersion(t *testing.T) {
 	c := startServer(t)
 	one := c.load("first")

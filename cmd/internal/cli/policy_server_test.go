@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/clock"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -85,6 +86,18 @@ func TestPolicyCommands_SendRequestsAndPrintResults(t *testing.T) {
 		{
 			"policy activate thrifty@2222 --for 10m", "PUT /v1/policy/thrifty/activate", `"For":600000000000`, "to keep it, run before then: cede policy activate thrifty@222222222222",
 			thriftyStatus(func(st *client.PolicyStatus) { st.Active, st.Until = newVersion, 1e18 }),
+		},
+		{
+			"policy activate default@2222", "PUT /v1/policy/default/activate", `"Version":"2222"`,
+			"default@222222222222 is active in place of the built-in policy; cede policy load default --activate returns to that one\n", inPlaceOfDefault(nil),
+		},
+		{
+			"policy activate default@2222", "PUT /v1/policy/default/activate", `"Version":"2222"`, "default@222222222222 is active\n",
+			inPlaceOfDefault(func(st *client.PolicyStatus) { st.Loaded[0].Digest = policy.BuiltinDigest("default", "2") }),
+		},
+		{
+			"policy activate default@2222", "PUT /v1/policy/default/activate", `"Version":"2222"`, "default@222222222222 is active; cede policy rollback default returns to 111111111111\n",
+			inPlaceOfDefault(func(st *client.PolicyStatus) { st.Previous = oldVersion }),
 		},
 		{"policy rollback thrifty", "PUT /v1/policy/thrifty/rollback", "{}", "rolled back to thrifty@111111111111\n", thriftyStatus(nil)},
 		{
@@ -203,6 +216,37 @@ func TestPolicyLoad_SendsModuleManifestAndSignature(t *testing.T) {
 			t.Errorf("%v: sent %v", c.args, got)
 		}
 	}
+}
+
+// A version that decides in place of a built-in policy has no version to roll back to.
+func TestPolicyLoad_NamesWayBackToBuiltin(t *testing.T) {
+	for _, c := range []struct {
+		status *client.PolicyStatus
+		want   bool
+	}{
+		{inPlaceOfDefault(nil), true},
+		{inPlaceOfDefault(func(st *client.PolicyStatus) { st.Loaded[0].Digest = policy.BuiltinDigest("default", "2") }), false},
+	} {
+		url, _ := policyServer(t, map[string]any{"POST /v1/policies": c.status.Loaded[0], "PUT /v1/policy/default/activate": c.status})
+		w := clitest.New(nil, "policy", "load", "-e", "order: victim.age", "--name", "default", "--activate", "--addr", url)
+		code := runEnv(t, w)
+		const way = "It decides in place of the built-in policy; cede policy load default --activate returns to that one.\n"
+		if code != cmdutil.ExitOK || strings.Contains(w.Out.String(), way) != c.want {
+			t.Errorf("exit %d, %s%s", code, &w.Out, &w.Err)
+		}
+	}
+}
+
+// inPlaceOfDefault returns the status of policy default while a loaded version is active.
+func inPlaceOfDefault(change func(*client.PolicyStatus)) *client.PolicyStatus {
+	st := &client.PolicyStatus{
+		PolicyStub: client.PolicyStub{Name: "default", Builtin: true, Active: newVersion, Versions: 1},
+		Loaded:     []*client.PolicyVersion{{ID: newVersion, Name: "default", Kind: "wasm", Config: json.RawMessage("{}"), Checks: map[string]client.PolicyCheck{"s1": {OK: true}}}},
+	}
+	if change != nil {
+		change(st)
+	}
+	return st
 }
 
 // waitingServer loads a version that one server has not checked: that server responds

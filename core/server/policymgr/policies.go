@@ -97,6 +97,9 @@ func (p *Policies) RollbackPolicy(ctx context.Context, name string) (index uint6
 	}
 	index, err = p.m.change(ctx, &replication.ChangePolicy{Name: name, Op: replication.OpRollback})
 	if refusal, ok := errors.AsType[*apierror.Error](err); ok && refusal.Hint == "" {
+		if s := p.m.cfg.Store.Snapshot().PolicyState(name); s != nil && s.Active != "" && s.Previous == "" && p.m.active.builtins[name] != nil {
+			return 0, refusal.WithHint("to return to the built-in policy: cede policy load %s --activate", name)
+		}
 		return 0, refusal.WithHint("activate a version instead: cede policy activate %s@VERSION; cede policy list shows the loaded policies", name)
 	}
 	return index, err

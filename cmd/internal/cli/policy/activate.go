@@ -3,10 +3,12 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/core/model"
@@ -65,7 +67,21 @@ func activated(st *client.PolicyStatus) string {
 		return fmt.Sprintf("%s is active until %s; to keep it, run before then: cede policy activate %s", now, when(st.Until), now)
 	}
 	if st.Previous == "" {
-		return now + " is active"
+		return now + " is active" + inPlaceOfBuiltin(st)
 	}
 	return fmt.Sprintf("%s is active; cede policy rollback %s returns to %s", now, st.Name, model.ShortVersion(st.Previous))
+}
+
+// inPlaceOfBuiltin returns the end of a sentence about an active version that decides in
+// place of the built-in policy of its name, which no rollback reaches. Otherwise it returns "".
+func inPlaceOfBuiltin(st *client.PolicyStatus) string {
+	if !st.Builtin || st.Previous != "" {
+		return ""
+	}
+	if m, _, ok := builtin.Module(st.Name); ok && slices.ContainsFunc(st.Loaded, func(v *client.PolicyVersion) bool {
+		return v.ID == st.Active && v.Digest == m.Digest() && len(v.Config) <= len("{}")
+	}) {
+		return ""
+	}
+	return fmt.Sprintf(" in place of the built-in policy; cede policy load %s --activate returns to that one", st.Name)
 }

@@ -57,7 +57,9 @@ them to a module; docs/reference/rules.md describes the language. -e also loads 
 composition of other policies, such as 'use: eligible: protect; order: least-waste';
 pool://N@V is a part that the servers have loaded (docs/guides/compose-policies.md).
 
-A loaded policy decides nothing until it is activated.`,
+A loaded policy decides nothing until it is activated. A version that is activated under
+the name of a built-in policy, such as default, decides in its place. The built-in policy
+is not reached by a rollback at first: cede policy load default --activate returns to it.`,
 		Example: `  cede policy load thrifty
   cede policy load 'least-waste?bands=20' --name frugal
   cede policy load thrifty.wasm --config settings.yaml --activate
@@ -102,11 +104,11 @@ A loaded policy decides nothing until it is activated.`,
 		if err != nil {
 			return cmdutil.InterruptError(cmd.Context(), ofPolicy(err))
 		}
-		role, err := loadedAs(cmd.Context(), c, v, f.activate)
+		st, err := loadedAs(cmd.Context(), c, v, f.activate)
 		if err != nil {
 			return ofPolicy(err)
 		}
-		if err := out.Show(loaded(v, role)); err != nil {
+		if err := out.Show(loaded(v, st)); err != nil {
 			return err
 		}
 		return refusals(v)
@@ -131,28 +133,23 @@ func (f *loadFlags) policy(args []string) (string, error) {
 	return "", cmdutil.Usagef("cede policy load P, or cede policy load -e 'order: victim.age'", "exactly one of P and -e is required")
 }
 
-// loadedAs returns the role of a loaded version, which may have existed before. With
-// activate the version is activated, unless a server refused it.
-func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, activate bool) (role string, err error) {
+// loadedAs returns the status of the policy of a loaded version, which may have existed
+// before. With activate the version is activated. If a server refused it, the status is empty.
+func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, activate bool) (*client.PolicyStatus, error) {
 	for _, check := range v.Checks {
 		if !check.OK {
-			return "", nil
+			return &client.PolicyStatus{}, nil
 		}
 	}
-	var st *client.PolicyStatus
 	if activate {
-		st, err = c.Policies().Activate(ctx, v.Name, v.ID)
-	} else {
-		st, _, err = c.Policies().Status(ctx, v.Name, nil)
+		return c.Policies().Activate(ctx, v.Name, v.ID)
 	}
-	if err != nil {
-		return "", err
-	}
-	return policyStatus{st}.role(v.ID), nil
+	st, _, err := c.Policies().Status(ctx, v.Name, nil)
+	return st, err
 }
 
 // loaded returns the document of a loaded version.
-func loaded(v *client.PolicyVersion, role string) cmdutil.Document {
+func loaded(v *client.PolicyVersion, st *client.PolicyStatus) cmdutil.Document {
 	name := policyflags.VersionName(v.Name, v.ID)
 	return cmdutil.Document{Data: v, Names: []string{name}, Page: func(p cmdutil.Page) {
 		what := v.Kind
@@ -173,8 +170,11 @@ func loaded(v *client.PolicyVersion, role string) cmdutil.Document {
 				p.Printf("  %s\n", line)
 			}
 		case p.NoHeaders || checked < len(v.Checks):
-		case role == roleActive:
+		case policyStatus{st}.role(v.ID) == roleActive:
 			p.Printf("It is active for jobs with policy: %s, and for jobs without a policy if the scheduler settings select it.\n", v.Name)
+			if instead := inPlaceOfBuiltin(st); instead != "" {
+				p.Printf("It decides%s.\n", instead)
+			}
 		default:
 			p.Printf("It is not active: cede policy shadow %s compares it, cede policy activate %s activates it.\n", name, name)
 		}
