@@ -135,16 +135,28 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 			`m.yaml: digest: invalid value "abc"`, `m.yaml: abi.min: invalid value "1.0x"`, `m.yaml: hooks: unknown hook "all"`, `m.yaml: limits.memory: invalid value "3"`,
 			`m.yaml: limits.time: invalid value "soon"`, `m.yaml: build.lang: unknown language "cobol"`, `m.yaml: build.source: invalid value "/etc"`, `m.yaml: invalid setting name "A"`,
 		},
-		"version: 1\nnaem: x\nkind: 3\nmodul: y\n":                                      {"m.yaml: line 2: field naem not found", "m.yaml: line 4: field modul not found"},
-		"name: x\nversion: 1\nuse: {order: default, gate: protect}\nlimits: {ful: 1}\n": {"m.yaml: line 3: unknown hook gate: must be eligible, order, option or bindings", "m.yaml: line 4: field ful not found"},
-		"name: X\nrules:\n  # order: victim.age\n":                                      {`m.yaml: name: invalid value "X"`, "m.yaml: rules: write at least one beneath it"},
-		"name: x\nuse:\n":                   {"m.yaml: use: name at least one policy"},
-		"":                                  {"m.yaml is empty"},
-		"\x00":                              {"m.yaml: "},
-		"version: [\n":                      {"m.yaml: line 1: did not find"},
-		withABI(`{min: "1.7"}`):             {fmt.Sprintf("requires 1.7, but this version of cede supports %d.%d", abi.Major, abi.Minor)},
-		withABI(`{min: "2.0"}`):             {"requires 2.0"},
-		withABI(`{min: "0.1", max: "0.9"}`): {"supports versions up to 0.9"},
+		"version: 1\nnaem: x\nkind: 3\nmodul: y\n": {
+			`m.yaml: line 2: unknown field "naem": must be abi, build,`, `m.yaml: line 4: unknown field "modul": must be abi`, `m.yaml: kind: invalid value "3"`,
+		},
+		"version: one\nlimits: {fuel: -1,\n  time: soon}\nkind: dll\nsettings: [{name: a, min: low}]\nrules: [x]\n": {
+			"m.yaml: line 1: expected an integer, found the string one\n", "m.yaml: line 2: expected an integer of 0 or more, found the number -1\n",
+			"m.yaml: line 5: expected a number, found the string low\n", "m.yaml: line 6: expected fields, found a list\n", `m.yaml: kind: invalid value "dll"`, `m.yaml: name: invalid value ""`,
+		},
+		"name: x\nversion: 1\nuse: {order: default, gate: protect}\nlimits: {ful: 1}\n": {
+			`m.yaml: line 3: use: unknown hook "gate": must be eligible, order, option or bindings`, `m.yaml: line 4: unknown field "ful": must be fuel, fuelPerRow, memory, time`,
+		},
+		"name: x\nuse:\n  order:\n  option: [default, {a: b}]\n  gate: protect\n  order: default\n": {
+			"m.yaml: line 3: use.order: expected a policy", "m.yaml: line 4: use.option: expected a policy", `m.yaml: line 5: use: unknown hook "gate"`, "m.yaml: line 6: use.order: is given twice",
+		},
+		"name: x\nuse: 5\nversion: 7\n":            {"m.yaml: line 2: use: expected hooks, such as order: least-waste", "m.yaml: version: unsupported value 7"},
+		"name: X\nrules:\n  # order: victim.age\n": {`m.yaml: name: invalid value "X"`, "m.yaml: rules: write at least one beneath it"},
+		"name: x\nuse:\n":                          {"m.yaml: use: name at least one policy"},
+		"":                                         {"m.yaml is empty"},
+		"\x00":                                     {"m.yaml: "},
+		"version: [\n":                             {"m.yaml: line 1: did not find"},
+		withABI(`{min: "1.7"}`):                    {fmt.Sprintf("requires 1.7, but this version of cede supports %d.%d", abi.Major, abi.Minor)},
+		withABI(`{min: "2.0"}`):                    {"requires 2.0"},
+		withABI(`{min: "0.1", max: "0.9"}`):        {"supports versions up to 0.9"},
 	} {
 		_, err := bundle.ParseManifest("m.yaml", []byte(text))
 		if err == nil {
@@ -155,6 +167,23 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q is missing in\n%v", want, err)
 			}
+		}
+	}
+}
+
+// A misspelt or mistyped field is one problem: its value is missing for the others.
+func TestParseManifest_ListsNoConsequences(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"naem: x\nrules: {order: victim.age}\n":                            `m.yaml: line 1: unknown field "naem": must be `,
+		"name: x\nversion: one\nrules: {order: victim.age}\n":              "m.yaml: line 2: expected an integer, found the string one",
+		"name: x\nrules: [order]\n":                                        "m.yaml: line 2: expected fields, found a list",
+		"name: x\nuse: {oder: default}\n":                                  `m.yaml: line 2: use: unknown hook "oder": must be eligible, order, option or bindings`,
+		"name: x\nrules: {order: victim.age}\nlimits:\n  fuel: much\n":     "m.yaml: line 4: expected an integer of 0 or more, found the string much",
+		"name: x\nrules: {order: victim.age}\nhooks: {a: b}\nabi: [1.0]\n": "m.yaml: line 3: expected a list, found a set of fields\nm.yaml: line 4: expected fields, found a list",
+	} {
+		if _, err := bundle.ParseManifest("m.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "\n") != strings.Count(want, "\n") {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }

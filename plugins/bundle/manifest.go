@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cede-scheduler/cede/core/plainyaml"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/settings"
@@ -125,134 +126,161 @@ func (m *Manifest) setDefaults() {
 }
 
 // ParseManifest parses a manifest. Errors refer to it as name and list every problem, one
-// per line.
+// per line. With an error it returns the manifest of the valid values, or nil if the text is
+// not YAML.
 func ParseManifest(name string, text []byte) (*Manifest, error) {
 	var m Manifest
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&m); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("%s is empty; run `cede policy init` to create a manifest", name)
+	err := d.Decode(&m)
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s is empty; run `cede policy init` to create a manifest", name)
+	}
+	invalid := map[string]bool{} // fields whose values were not decoded
+	var errs []error
+	if err != nil {
+		for _, p := range plainyaml.Problems(err, &m) {
+			if p.Syntax {
+				return nil, fmt.Errorf("%s: %v", name, p)
+			}
+			errs = append(errs, errors.New(p.String()))
+			for _, field := range affectedFields(text, p) {
+				invalid[field] = true
+			}
 		}
-		return nil, decodeError(name, err)
 	}
 	m.setEmpty(text)
 	m.setDefaults()
-	if err := m.check(); err != nil {
-		return nil, prefixErrors(name, err)
+	if err := errors.Join(append(errs, m.check(invalid))...); err != nil {
+		return &m, PrefixLines(name, err)
 	}
 	return &m, nil
 }
 
-// setEmpty sets rules or use if the manifest has the field without a value, because all its
-// entries are comments. It decodes as if it were absent; check reports it as empty instead.
+// affectedFields returns the fields of a manifest that have a part on the line of a problem. If
+// a field is unknown, those that are missing are added: it may be one of them, misspelt.
+func affectedFields(text []byte, p plainyaml.Problem) (fields []string) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil || len(document.Content) == 0 {
+		return nil // the decoder accepted it as YAML
+	}
+	present := map[string]bool{}
+	pairs := document.Content[0].Content
+	for i := 0; i+1 < len(pairs); i += 2 {
+		present[pairs[i].Value] = true
+		if first := pairs[i].Line; p.Line == first || p.Line > first && (i+2 >= len(pairs) || p.Line < pairs[i+2].Line) {
+			fields = append(fields, pairs[i].Value)
+		}
+	}
+	return append(fields, slices.DeleteFunc(slices.Clone(p.Fields), func(f string) bool { return present[f] })...)
+}
+
+// setEmpty sets rules or use if the manifest has the field and no value was decoded: all its
+// entries are comments, or it has another type. The field selects the defaults of others,
+// and check reports it if it is empty.
 func (m *Manifest) setEmpty(text []byte) {
 	var fields map[string]any
 	if err := yaml.Unmarshal(text, &fields); err != nil {
-		return // invalid values of other fields are reported by the decoder
+		return // the manifest is not a mapping, which the decoder has reported
 	}
-	if v, ok := fields[Rules]; ok && v == nil {
+	if _, ok := fields[Rules]; ok && m.Rules == nil {
 		m.Rules = map[string]any{}
 	}
-	if v, ok := fields[Uses]; ok && v == nil {
+	if _, ok := fields[Uses]; ok && m.Use == nil {
 		m.Use = &Use{}
 	}
 }
 
-// decodeError prefixes each YAML error with the name of the file.
-func decodeError(name string, err error) error {
-	var errs []error
-	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
-		for _, e := range types.Errors {
-			text := unknownHook.ReplaceAllString(e, "unknown hook $1: must be eligible, order, option or bindings")
-			text = typeName.ReplaceAllString(text, "")
-			errs = append(errs, fmt.Errorf("%s: %s", name, text))
-		}
-		return errors.Join(errs...)
+// PrefixLines adds a prefix to each line of an error.
+func PrefixLines(prefix string, err error) error {
+	if !strings.Contains(err.Error(), "\n") {
+		return fmt.Errorf("%s: %w", prefix, err)
 	}
-	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
-}
-
-// prefixErrors prefixes each of several problems with the name of the file.
-func prefixErrors(name string, err error) error {
 	var errs []error
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		errs = append(errs, fmt.Errorf("%s: %s", name, line))
+		errs = append(errs, fmt.Errorf("%s: %s", prefix, line))
 	}
 	return errors.Join(errs...)
 }
 
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
-	unknownHook   = regexp.MustCompile(`field (\S+) not found in type bundle\.Use`)
-	typeName      = regexp.MustCompile(` in type bundle\.\w+`)
 	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	hookNames     = namesOfHooks()
 )
 
-// check returns an error that lists every invalid field.
-func (m *Manifest) check() error {
+// check returns an error that lists every invalid field, except those that have an error
+// already.
+func (m *Manifest) check(invalid map[string]bool) error {
 	var errs []error
-	report := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	// report adds a problem unless one of the fields that it is about is invalid.
+	report := func(fields []string, format string, args ...any) {
+		if !slices.ContainsFunc(fields, func(f string) bool { return invalid[f] }) {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	of := func(fields ...string) []string { return fields }
 	if m.Version != 1 {
-		report("version: unsupported value %d: must be 1", m.Version)
+		report(of("version"), "version: unsupported value %d: must be 1", m.Version)
 	}
 	if err := CheckName(m.Name); err != nil {
-		errs = append(errs, err)
+		report(of("name"), "%w", err)
 	}
 	if !slices.Contains(Kinds, m.Kind) {
-		report("kind: invalid value %q: must be wasm, process or composition", m.Kind)
+		report(of("kind"), "kind: invalid value %q: must be wasm, process or composition", m.Kind)
 	}
 	if !filepath.IsLocal(filepath.FromSlash(m.Module)) {
-		report("module: invalid value %q: must be a file in the directory of the manifest", m.Module)
+		report(of("module"), "module: invalid value %q: must be a file in the directory of the manifest", m.Module)
 	}
 	if m.Digest != "" && !digestPattern.MatchString(m.Digest) {
-		report("digest: invalid value %q: must be sha256: and 64 hexadecimal digits", m.Digest)
+		report(of("digest"), "digest: invalid value %q: must be sha256: and 64 hexadecimal digits", m.Digest)
 	}
 	for _, h := range m.Hooks {
 		if !slices.Contains(hookNames, h) {
-			report("hooks: unknown hook %q: must be one of %s", h, strings.Join(hookNames, ", "))
+			report(of("hooks"), "hooks: unknown hook %q: must be one of %s", h, strings.Join(hookNames, ", "))
 		}
 	}
 	if b := m.Build; b != nil {
 		if b.Lang != Uses && !slices.Contains(Langs, b.Lang) {
-			report("build.lang: unknown language %q: must be one of %s", b.Lang, strings.Join(Langs, ", "))
+			report(of("build"), "build.lang: unknown language %q: must be one of %s", b.Lang, strings.Join(Langs, ", "))
 		}
 		if !filepath.IsLocal(filepath.FromSlash(b.Source)) {
-			report("build.source: invalid value %q: must be a path in the directory of the manifest", b.Source)
+			report(of("build"), "build.source: invalid value %q: must be a path in the directory of the manifest", b.Source)
 		}
 	}
 	if m.Use == nil && (m.Rules != nil) != (m.Build != nil && m.Build.Lang == Rules) {
-		report("build.lang: must be rules if and only if the manifest has rules")
+		report(of("build"), "build.lang: must be rules if and only if the manifest has rules")
 	}
 	if m.Rules != nil && len(m.Rules) == 0 {
-		report("rules: write at least one beneath it, such as order: victim.age")
+		report(of("rules"), "rules: write at least one beneath it, such as order: victim.age")
 	}
 	m.checkUse(report)
-	errs = append(errs, m.ABI.check()...)
+	for _, err := range m.ABI.check() {
+		report(of("abi"), "%w", err)
+	}
 	if _, err := m.Limits.Parse(); err != nil {
-		errs = append(errs, err)
+		report(of("limits"), "%w", err)
 	}
 	if _, err := settings.Decode(m.settingsJSON()); err != nil {
-		errs = append(errs, err)
+		report(of("settings"), "%w", err)
 	}
 	return errors.Join(errs...)
 }
 
 // checkUse reports every field that contradicts a composition.
-func (m *Manifest) checkUse(report func(format string, args ...any)) {
+func (m *Manifest) checkUse(report func(fields []string, format string, args ...any)) {
 	if (m.Use != nil) != (m.Kind == Composition) || (m.Use != nil) != (m.Build != nil && m.Build.Lang == Uses) {
-		report("kind: must be %s, with build.lang: %s, if and only if the manifest has use", Composition, Uses)
+		report([]string{"kind", "build"}, "kind: must be %s, with build.lang: %s, if and only if the manifest has use", Composition, Uses)
 	}
 	switch {
 	case m.Use == nil:
 	case m.Rules != nil:
-		report("use: the manifest also has rules: name them in use, such as order: 'rules: order: victim.age'")
+		report(nil, "use: the manifest also has rules: name them in use, such as order: 'rules: order: victim.age'")
 	case len(m.Use.Refs()) == 0:
-		report("use: name at least one policy, such as order: least-waste")
+		report([]string{Uses}, "use: name at least one policy, such as order: least-waste")
 	}
 	if m.Use != nil && m.Limits != (Limits{}) {
-		report("limits: a composition has none of its own: set them in the manifests of its parts")
+		report(nil, "limits: a composition has none of its own: set them in the manifests of its parts")
 	}
 }
 

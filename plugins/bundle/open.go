@@ -58,7 +58,8 @@ func open(path string, opened []string) (*Bundle, error) {
 	return openModule(path, info)
 }
 
-// ReadManifest reads only the manifest of the bundle in a directory.
+// ReadManifest reads only the manifest of the bundle in a directory. With an error it returns
+// the valid values, as ParseManifest does, and the text.
 func ReadManifest(dir string) (*Manifest, []byte, error) {
 	path := filepath.Join(dir, ManifestFile)
 	text, err := readLimited(path, maxManifest)

@@ -33,6 +33,9 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	case reflect.Struct:
 		object := jsonschema.Object()
 		for f := range t.Fields() {
+			if !f.IsExported() {
+				continue
+			}
 			name, rest, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			object.Set(name, schemaOf(f.Type))
 			if t != reflect.TypeFor[Manifest]() && !strings.Contains(rest, "omitempty") {

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -23,33 +24,83 @@ type Use struct {
 	Order    Parts `yaml:"order,omitempty"`    // each further one breaks ties of those before it
 	Option   Parts `yaml:"option,omitempty"`
 	Bindings Parts `yaml:"bindings,omitempty"`
+
+	places map[string]string // where a policy is named first, by its text
 }
 
 // Parts is a list of policies; in YAML also a single one.
 type Parts []string
 
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (p *Parts) UnmarshalYAML(n *yaml.Node) error {
-	nodes := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		nodes = n.Content
+// lists returns the policies of each hook.
+func (u *Use) lists() map[string]*Parts {
+	return map[string]*Parts{"eligible": &u.Eligible, "order": &u.Order, "option": &u.Option, "bindings": &u.Bindings}
+}
+
+const (
+	unknownHook  = "unknown hook %q: must be eligible, order, option or bindings"
+	expectedPart = "expected a policy such as least-waste, or quoted rules"
+)
+
+// record stores where a policy is named, unless it is named before.
+func (u *Use) record(ref, place string) {
+	if u.places == nil {
+		u.places = map[string]string{}
 	}
+	if u.places[ref] == "" {
+		u.places[ref] = place
+	}
+}
+
+// Place returns where a policy is named first: its hook, after the line of a manifest.
+func (u *Use) Place(ref string) string { return cmp.Or(u.places[ref], Uses) }
+
+// UnmarshalYAML implements yaml.Unmarshaler. Its error lists every problem.
+func (u *Use) UnmarshalYAML(n *yaml.Node) error {
+	*u = Use{}
 	var errs []string
-	if len(nodes) == 0 {
-		errs = append(errs, fmt.Sprintf("line %d: the list is empty", n.Line))
+	report := func(n *yaml.Node, format string, args ...any) {
+		errs = append(errs, fmt.Sprintf("line %d: use"+format, append([]any{n.Line}, args...)...))
 	}
-	*p = nil
-	for _, e := range nodes {
-		if e.Kind != yaml.ScalarNode || strings.TrimSpace(e.Value) == "" || e.Tag == "!!null" {
-			errs = append(errs, fmt.Sprintf("line %d: expected a policy such as least-waste, or quoted rules", e.Line))
-			continue
+	if n.Kind != yaml.MappingNode {
+		report(n, ": expected hooks, such as order: least-waste")
+	}
+	lists, seen := u.lists(), map[string]bool{}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		list, hook := lists[key.Value], key.Value
+		switch {
+		case list == nil:
+			report(key, ": "+unknownHook, hook)
+		case seen[hook]:
+			report(key, ".%s: is given twice", hook)
+		default:
+			for _, e := range partNodes(value) {
+				if e.Kind != yaml.ScalarNode || strings.TrimSpace(e.Value) == "" || e.Tag == "!!null" {
+					report(e, ".%s: "+expectedPart, hook)
+					continue
+				}
+				ref := strings.TrimSpace(e.Value)
+				*list = append(*list, ref)
+				u.record(ref, fmt.Sprintf("line %d: use.%s", e.Line, hook))
+			}
 		}
-		*p = append(*p, strings.TrimSpace(e.Value))
+		seen[hook] = true
 	}
 	if len(errs) > 0 {
 		return &yaml.TypeError{Errors: errs}
 	}
 	return nil
+}
+
+// partNodes returns the entries of a list, or a value that is not a list or an empty one.
+func partNodes(n *yaml.Node) []*yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return []*yaml.Node{n}
+	}
+	return n.Content
 }
 
 // MarshalYAML implements yaml.Marshaler.
@@ -75,29 +126,34 @@ func (u *Use) Refs() []string {
 
 // ParseUse parses a composition from a command line, use: HOOK: P; HOOK: [P, Q], with hooks
 // separated by semicolons or line ends. Quotes enclose a policy that contains one of ,;]. The
-// error lists every problem.
+// error lists every problem. The composition holds the valid policies even then.
 func ParseUse(text string) (*Use, error) {
 	var u Use
 	var errs []error
 	report := func(format string, args ...any) { errs = append(errs, fmt.Errorf("use: "+format, args...)) }
-	lists := map[string]*Parts{"eligible": &u.Eligible, "order": &u.Order, "option": &u.Option, "bindings": &u.Bindings}
+	lists := u.lists()
 	for _, entry := range splitOutsideQuotes(strings.TrimPrefix(text, UsePrefix), ";\n") {
 		if entry == "" {
 			continue
 		}
 		hook, value, ok := strings.Cut(entry, ":")
-		list := lists[strings.TrimSpace(hook)]
+		hook = strings.TrimSpace(hook)
+		list := lists[hook]
 		switch {
 		case !ok:
 			report("expected HOOK: P instead of %q", entry)
 		case list == nil:
-			report("unknown hook %q: must be eligible, order, option or bindings", strings.TrimSpace(hook))
+			report(unknownHook, hook)
 		case *list != nil:
-			report("%s is given twice", strings.TrimSpace(hook))
+			report("%s is given twice", hook)
 		default:
 			*list = inlineParts(strings.TrimSpace(value))
 			if slices.Contains(*list, "") {
-				report("%s: expected a policy such as least-waste, or quoted rules", strings.TrimSpace(hook))
+				report("%s: "+expectedPart, hook)
+				*list = slices.DeleteFunc(*list, func(p string) bool { return p == "" })
+			}
+			for _, ref := range *list {
+				u.record(ref, "use: "+hook)
 			}
 		}
 	}

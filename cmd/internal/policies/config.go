@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/plainyaml"
 )
 
 // ReadConfig reads the settings of a policy from YAML or JSON; name identifies the
@@ -24,10 +25,11 @@ func ReadConfig(name string, r io.Reader) (map[string]any, error) {
 	var config map[string]any
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(&config); err != nil && !errors.Is(err, io.EOF) {
-		if types, ok := errors.AsType[*yaml.TypeError](err); ok {
-			return nil, fmt.Errorf("%s: expected settings such as halfLife: 10m: %s", name, strings.Join(types.Errors, "; "))
+		p := plainyaml.Problems(err, &config)[0]
+		if !p.Syntax {
+			return nil, fmt.Errorf("%s: %v: write settings such as halfLife: 10m", name, p)
 		}
-		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("%s: %v", name, p)
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s has more than one YAML document", name)

@@ -74,8 +74,10 @@ func CheckInline(p string) error {
 		_, err = rules.Check(source)
 		return err
 	case strings.HasPrefix(p, bundle.UsePrefix):
-		_, err := bundle.ParseUse(p)
-		return err
+		if _, err := bundle.ParseUse(p); err != nil {
+			_, err = NewBuilder().Bundle(context.Background(), InlineName(p), "", p) // it adds the problems of parts, and fetches none
+			return err
+		}
 	}
 	return nil
 }

@@ -67,6 +67,7 @@ var layers = []component{
 	{"core/rpc", 1, "servers call servers; no other package of the lowest layer uses the network"},
 
 	{"core/internal", 0, ""},
+	{"core/plainyaml", 0, ""},
 	{"core/suggest", 0, ""},
 }
 

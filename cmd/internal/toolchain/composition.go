@@ -12,11 +12,20 @@ import (
 // compositionModule writes the archive of the policies that the manifest names. It requires
 // no other program.
 func compositionModule(ctx context.Context, p *Project, out string) error {
-	archive, _, err := p.Builder.Archive(ctx, p.Manifest.Name, p.Dir, p.Manifest.Use)
+	code, err := archive(ctx, p)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(out, archive, 0o666)
+	return os.WriteFile(out, code, 0o666)
+}
+
+// archive returns the archive of the policies that the manifest names.
+func archive(ctx context.Context, p *Project) ([]byte, error) {
+	code, _, err := p.Builder.Archive(ctx, p.Manifest.Name, p.Dir, p.Manifest.Use)
+	if err != nil {
+		return nil, bundle.PrefixLines(filepath.Join(p.Dir, bundle.ManifestFile), err)
+	}
+	return code, nil
 }
 
 // compositionStale returns the newest module of a part that was built after the composition;

@@ -32,6 +32,23 @@ func compileRules(dir string, m *bundle.Manifest) ([]byte, error) {
 	return rules.Compile(source)
 }
 
+// CheckEntries returns the problems of the rules in the manifest, or of the policies that it
+// uses, so that they are reported with the problems of its other fields. The manifest may be
+// nil.
+func (p *Project) CheckEntries(ctx context.Context) error {
+	switch m := p.Manifest; {
+	case m == nil:
+		return nil
+	case m.Use != nil:
+		_, err := archive(ctx, p)
+		return err
+	case len(m.Rules) > 0 && m.Build != nil:
+		_, err := compileRules(p.Dir, m)
+		return err
+	}
+	return nil
+}
+
 // rulesStale returns the manifest if its rules result in another module. Their times do not
 // tell: a build writes the manifest after the module. Invalid rules are left to the build.
 func rulesStale(b *bundle.Bundle) string {

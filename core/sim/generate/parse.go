@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cede-scheduler/cede/core/plainyaml"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -133,55 +132,18 @@ func (s *Spec) line(path string) int {
 	}
 }
 
-var (
-	yamlLine     = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
-	unknownField = regexp.MustCompile(`^field (.*) not found in type generate\.(\w+)$`)
-	wrongType    = regexp.MustCompile("^cannot unmarshal !!(\\w+) (`.*` )?into (.*)$")
-)
-
 // yamlProblems converts the errors of the YAML library into problems.
 func yamlProblems(err error) []scenario.Problem {
-	texts, remedy := []string{err.Error()}, "check indentation, quotes and brackets at and before this line"
-	if all, ok := errors.AsType[*yaml.TypeError](err); ok {
-		texts, remedy = all.Errors, "" // the messages contain the expected values
-	}
 	var problems []scenario.Problem
-	for _, text := range texts {
-		p := scenario.Problem{Line: 1, Message: strings.TrimPrefix(text, "yaml: "), Remedy: remedy}
-		if m := yamlLine.FindStringSubmatch(text); m != nil {
-			p.Line, _ = strconv.Atoi(m[1])
-			p.Message = m[2]
+	for _, p := range plainyaml.Problems(err, &Spec{}) {
+		problem := scenario.Problem{Line: max(p.Line, 1), Message: p.Message}
+		switch {
+		case p.Syntax:
+			problem.Remedy = "check indentation, quotes and brackets at and before this line"
+		case p.Unknown:
+			problem.Remedy = "valid fields: " + strings.Join(p.Fields, ", ")
 		}
-		if m := unknownField.FindStringSubmatch(p.Message); m != nil {
-			p.Message, p.Remedy = fmt.Sprintf("unknown field %.60q", m[1]), "valid fields: "+strings.Join(fieldsOf(m[2]), ", ")
-		} else if m := wrongType.FindStringSubmatch(p.Message); m != nil {
-			p.Message = fmt.Sprintf("expected %s, found %s %.60s", goTypeName(m[3]), yamlTypeNames[m[1]], strings.Trim(m[2], "` "))
-		}
-		p.Message = strings.TrimSpace(p.Message)
-		problems = append(problems, p)
+		problems = append(problems, problem)
 	}
-	slices.SortStableFunc(problems, func(a, b scenario.Problem) int { return a.Line - b.Line })
 	return problems
-}
-
-var yamlTypeNames = map[string]string{
-	"str": "the string", "int": "the number", "float": "the number", "bool": "the boolean",
-	"seq": "a list", "map": "a set of fields", "null": "nothing",
-}
-
-// goTypeName returns a readable name of a Go type.
-func goTypeName(t string) string {
-	switch {
-	case strings.HasPrefix(t, "[]"):
-		return "a list"
-	case strings.HasPrefix(t, "map["), strings.HasPrefix(t, "generate."):
-		return "fields"
-	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"):
-		return "an integer"
-	case strings.HasPrefix(t, "float"):
-		return "a number"
-	case t == "bool":
-		return "true or false"
-	}
-	return "a string"
 }

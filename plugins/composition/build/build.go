@@ -37,13 +37,18 @@ type Builder struct {
 // used.
 func (b *Builder) Archive(ctx context.Context, name, dir string, use *bundle.Use) (archive []byte, executables map[string]string, err error) {
 	r := resolver{Builder: b, dir: dir, executables: map[string]string{}, names: map[string]string{}}
-	if err := checkCycles(dir, use, nil); err != nil {
+	own, err := filepath.Abs(dir)
+	if err != nil {
 		return nil, nil, err
 	}
 	var errs []error
 	for _, ref := range use.Refs() {
-		if err := r.add(ctx, ref); err != nil {
-			errs = append(errs, err)
+		err := checkCycles(dir, ref, []string{own})
+		if err == nil {
+			err = r.add(ctx, ref)
+		}
+		if err != nil {
+			errs = append(errs, bundle.PrefixLines(use.Place(ref)+": "+ref, err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -62,12 +67,9 @@ func (b *Builder) Archive(ctx context.Context, name, dir string, use *bundle.Use
 // Bundle returns a composition that is written on a command line, with a manifest. Paths are
 // relative to dir.
 func (b *Builder) Bundle(ctx context.Context, name, dir, text string) (*bundle.Bundle, error) {
-	use, err := bundle.ParseUse(text)
-	if err != nil {
-		return nil, err
-	}
+	use, invalid := bundle.ParseUse(text)
 	archive, executables, err := b.Archive(ctx, name, dir, use)
-	if err != nil {
+	if err := errors.Join(invalid, err); err != nil {
 		return nil, err
 	}
 	m := &bundle.Manifest{
@@ -106,7 +108,7 @@ func (r *resolver) namesOf(refs bundle.Parts) (names []string) {
 func (r *resolver) add(ctx context.Context, ref string) error {
 	code, err := r.resolve(ctx, ref)
 	if err != nil {
-		return prefixed(ref, err)
+		return err
 	}
 	base := code.Name
 	for n := 2; slices.ContainsFunc(r.parts, func(p composition.Code) bool { return p.Name == code.Name }); n++ {
@@ -168,18 +170,6 @@ func (r *resolver) compiled(text string) (code composition.Code, err error) {
 	return composition.Code{Name: bundle.Rules, Kind: bundle.Wasm, Digest: bundle.Digest(module), Code: module}, err
 }
 
-// prefixed adds the text that refers to a part to each line of its error.
-func prefixed(ref string, err error) error {
-	if !strings.Contains(err.Error(), "\n") {
-		return fmt.Errorf("%s: %w", ref, err)
-	}
-	var errs []error
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		errs = append(errs, fmt.Errorf("%s: %s", ref, line))
-	}
-	return errors.Join(errs...)
-}
-
 // fetched returns a version that servers have loaded.
 func (r *resolver) fetched(ctx context.Context, use string) (code composition.Code, err error) {
 	if r.Fetch == nil {
@@ -220,31 +210,29 @@ func (r *resolver) read(use string) (code composition.Code, err error) {
 	return code, err
 }
 
-// checkCycles returns an error if a composition uses itself, by way of others in opened.
-func checkCycles(dir string, use *bundle.Use, opened []string) error {
-	own, err := filepath.Abs(dir)
+// checkCycles returns an error if a part of the composition in dir leads back to one of those
+// in the folders opened.
+func checkCycles(dir, ref string, opened []string) error {
+	path, ok := bundle.PathOf(ref, dir)
+	if !ok {
+		return nil
+	}
+	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	opened = append(slices.Clip(opened), own)
+	if at := slices.Index(opened, path); at >= 0 {
+		cycle := append(slices.Clone(opened[at:]), path)
+		return fmt.Errorf("the composition uses itself: %s", strings.Join(cycle, " uses "))
+	}
+	m, _, err := bundle.ReadManifest(path)
+	if err != nil || m.Use == nil {
+		return nil //nolint:nilerr // not a composition, or one whose errors are reported when it is opened
+	}
+	opened = append(slices.Clip(opened), path)
 	var errs []error
-	for _, ref := range use.Refs() {
-		path, ok := bundle.PathOf(ref, dir)
-		if !ok {
-			continue
-		}
-		path, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		if at := slices.Index(opened, path); at >= 0 {
-			cycle := append(slices.Clone(opened[at:]), path)
-			errs = append(errs, fmt.Errorf("%s: the composition uses itself: %s", ref, strings.Join(cycle, " uses ")))
-			continue
-		}
-		if m, _, err := bundle.ReadManifest(path); err == nil && m.Use != nil {
-			errs = append(errs, checkCycles(path, m.Use, opened))
-		}
+	for _, ref := range m.Use.Refs() {
+		errs = append(errs, checkCycles(path, ref, opened))
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,14 +102,14 @@ type builtPolicy struct {
 // last, so that a failed build changes neither of them.
 func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.Kind, builder *build.Builder) (*builtPolicy, error) {
 	m, _, err := bundle.ReadManifest(dir)
+	project := toolchain.Project{Dir: dir, Manifest: m, Builder: builder, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, project.CheckEntries(ctx))
 	}
 	if kind != "" && m.Use != nil {
 		return nil, cmdutil.Usagef("remove --kind", "%s is a composition: it contains modules of other kinds", dir)
 	}
 	asKind(m, kind)
-	project := toolchain.Project{Dir: dir, Manifest: m, Builder: builder, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
 	built, err := project.Build(ctx)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
@@ -46,7 +47,7 @@ func WrapError(p string, err error) error {
 		return FaultError(err, fault)
 	}
 	if invalid, ok := errors.AsType[*rules.Error](err); ok {
-		return rulesError(p, invalid)
+		return rulesError(p, err, invalid)
 	}
 	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: err.Error(), Hint: Hint(err), Err: err}
 	if text, bad := BadSignature(err); bad {
@@ -72,22 +73,26 @@ func WrapError(p string, err error) error {
 	return e
 }
 
-// rulesError returns the error of invalid rules, with every problem and its position.
-func rulesError(p string, invalid *rules.Error) *cmdutil.Error {
-	e := &cmdutil.Error{
-		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Err: invalid, Lines: strings.Split(invalid.Error(), "\n"),
-		Hint: "docs/reference/rules.md describes the language",
+// rulesError returns the error of invalid rules, with every problem and its position, after
+// the lines of err about other fields of the manifest.
+func rulesError(p string, err error, invalid *rules.Error) *cmdutil.Error {
+	var others []string
+	if text, ok := strings.CutSuffix(err.Error(), "\n"+invalid.Error()); ok {
+		others = strings.Split(text, "\n")
+	}
+	details := slices.Clone(others)
+	for i := range invalid.Problems {
+		details = append(details, invalid.Problems[i].String())
 	}
 	if strings.HasPrefix(p, rules.Prefix) {
 		p = "the rules"
 	}
-	e.Message = fmt.Sprintf("%s: %s", p, cmdutil.Count(len(invalid.Problems), "problem", "problems"))
-	var details []string
-	for i := range invalid.Problems {
-		details = append(details, invalid.Problems[i].String())
+	return &cmdutil.Error{
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Err: invalid, Details: details,
+		Message: fmt.Sprintf("%s: %s", p, cmdutil.Count(len(details), "problem", "problems")),
+		Hint:    "docs/reference/rules.md describes the language",
+		Lines:   append(others, strings.Split(invalid.Error(), "\n")...),
 	}
-	e.Details = details
-	return e
 }
 
 // FaultError returns the error of a policy that failed. A file that is not a module is

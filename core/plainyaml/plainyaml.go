@@ -1,0 +1,130 @@
+package plainyaml
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Problem is one error of the library.
+type Problem struct {
+	Line    int // 0 if the library reports none
+	Message string
+	// Unknown reports whether the problem is an unknown field. Fields are the valid ones then.
+	Unknown bool
+	Fields  []string
+	// Syntax reports whether the text is not YAML, as opposed to a value of another type.
+	Syntax bool
+}
+
+var (
+	yamlLine     = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+	unknownField = regexp.MustCompile(`^field (.*) not found in type (\S+)$`)
+	wrongType    = regexp.MustCompile("^cannot unmarshal !!(\\w+) (`.*` )?into (.*)$")
+)
+
+// Problems returns the problems in an error of decoding into a value, by line. An error of
+// another kind is one problem.
+func Problems(err error, into any) []Problem {
+	texts, isSyntax := []string{err.Error()}, true
+	if all, ok := errors.AsType[*yaml.TypeError](err); ok {
+		texts, isSyntax = all.Errors, false
+	}
+	types := map[string]reflect.Type{}
+	collect(types, reflect.TypeOf(into))
+	var problems []Problem
+	for _, text := range texts {
+		m := yamlLine.FindStringSubmatch(text)
+		p := Problem{Message: strings.TrimSpace(text[len(m[0]):]), Syntax: isSyntax}
+		p.Line, _ = strconv.Atoi(m[1]) // 0 without a line
+		if m := unknownField.FindStringSubmatch(p.Message); m != nil {
+			p.Message, p.Unknown, p.Fields = fmt.Sprintf("unknown field %.60q", m[1]), true, fieldsOf(types[m[2]])
+		} else if m := wrongType.FindStringSubmatch(p.Message); m != nil {
+			value := strings.TrimSpace(fmt.Sprintf("%s %.60s", valueNames[m[1]], strings.Trim(m[2], "` ")))
+			p.Message = fmt.Sprintf("expected %s, found %s", typeName(types[m[3]], m[3]), value)
+		}
+		problems = append(problems, p)
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Line - b.Line })
+	return problems
+}
+
+// String returns the problem with its line, and with the valid fields if one is unknown.
+func (p Problem) String() string {
+	text := p.Message
+	if p.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", p.Line, text)
+	}
+	if len(p.Fields) > 0 {
+		text += ": must be " + strings.Join(p.Fields, ", ")
+	}
+	return text
+}
+
+// collect adds a type and those that it contains, by the names that the library prints.
+func collect(types map[string]reflect.Type, t reflect.Type) {
+	if t == nil || types[t.String()] != nil {
+		return
+	}
+	types[t.String()] = t
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		collect(types, t.Elem())
+	case reflect.Struct:
+		for field := range t.Fields() {
+			collect(types, field.Type)
+		}
+	}
+}
+
+// fieldsOf returns the YAML fields of a type and of the types that it contains inline, in
+// ascending order.
+func fieldsOf(t reflect.Type) (fields []string) {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for field := range t.Fields() {
+		switch name, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); {
+		case field.Anonymous:
+			fields = append(fields, fieldsOf(field.Type)...)
+		case name != "":
+			fields = append(fields, name)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+var valueNames = map[string]string{
+	"str": "the string", "int": "the number", "float": "the number", "bool": "the boolean",
+	"seq": "a list", "map": "a set of fields", "null": "nothing", "timestamp": "the date",
+}
+
+// typeName returns a readable name of a Go type. t is nil if only its name is known.
+func typeName(t reflect.Type, name string) string {
+	kind := name
+	if t != nil {
+		kind = t.Kind().String()
+	}
+	switch {
+	case strings.HasPrefix(kind, "[]"), kind == "slice", kind == "array":
+		return "a list"
+	case strings.HasPrefix(kind, "map"), kind == "struct", t == nil && strings.Contains(kind, "."):
+		return "fields"
+	case strings.HasPrefix(kind, "uint"):
+		return "an integer of 0 or more"
+	case strings.HasPrefix(kind, "int"):
+		return "an integer"
+	case strings.HasPrefix(kind, "float"):
+		return "a number"
+	case kind == "bool":
+		return "true or false"
+	}
+	return "a string"
+}
