@@ -109,14 +109,24 @@ type race struct {
 	rounds    []Round
 }
 
-// Check returns an error that lists every parameter that does not suffice for a search.
-func (s *Search) Check() error {
+// CheckWorkloads returns an error if there are too few workloads. It needs no space, and uses
+// the goals of the objective only.
+func (s *Search) CheckWorkloads() error {
 	var errs []error
 	if n := statistics.ExactPairs(RaceLevel); s.Workloads < n {
 		errs = append(errs, fmt.Errorf("%d workloads are too few to compare policies: at least %d are required", s.Workloads, n))
 	}
 	if n := statistics.ExactPairs(s.claimLevel()); s.HeldOut < n {
 		errs = append(errs, fmt.Errorf("%d held-out workloads are too few for an interval: at least %d are required", s.HeldOut, n))
+	}
+	return errors.Join(errs...)
+}
+
+// Check returns an error that lists every parameter that does not suffice for a search.
+func (s *Search) Check() error {
+	var errs []error
+	if err := s.CheckWorkloads(); err != nil {
+		errs = append(errs, err)
 	}
 	if s.Space.size(2) < 2 {
 		errs = append(errs, errors.New("nothing to search: every setting has one value"))
@@ -128,8 +138,11 @@ func (s *Search) Check() error {
 	return errors.Join(errs...)
 }
 
-// claimLevel is ClaimLevel for all goals together.
-func (s *Search) claimLevel() float64 { return 1 - (1-ClaimLevel)/float64(len(s.Objective.Goals)) }
+// claimLevel is ClaimLevel for all goals together. An objective whose goals are invalid counts
+// as one goal.
+func (s *Search) claimLevel() float64 {
+	return 1 - (1-ClaimLevel)/float64(max(1, len(s.Objective.Goals)))
+}
 
 // Policies returns the baselines with the policies of constraints, and the start.
 func (s *Search) Policies() []string {

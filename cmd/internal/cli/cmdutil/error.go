@@ -75,6 +75,38 @@ func JoinUsage(problems ...error) error {
 	return Usagef(strings.Join(hints, "; "), "%s", strings.Join(messages, "; "))
 }
 
+// JoinProblems returns an error with the problems and hints of several errors about an object,
+// such as "the command line". One error alone is returned as it is, and nil if there is none.
+func JoinProblems(object string, errs ...error) error {
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	joined := &Error{Code: AsError(errs[0]).Code, Err: errors.Join(errs...)}
+	var hints []string
+	for _, err := range errs {
+		e := AsError(err)
+		joined.Exit = MoreSevere(joined.Exit, e.Exit)
+		switch {
+		case len(e.Lines) == 0 && e.Hint != "":
+			joined.Lines = append(joined.Lines, e.Message+"; "+e.Hint)
+		case len(e.Lines) == 0:
+			joined.Lines = append(joined.Lines, e.Message)
+		default:
+			joined.Lines = append(joined.Lines, e.Lines...)
+			if e.Hint != "" && !slices.Contains(hints, e.Hint) {
+				hints = append(hints, e.Hint)
+			}
+		}
+	}
+	joined.Message = fmt.Sprintf("%s has %d problems", object, len(joined.Lines))
+	joined.Hint, joined.Details = strings.Join(hints, "; "), joined.Lines
+	return joined
+}
+
 // ExitWith returns an error that sets the exit code and prints nothing, or nil for ExitOK.
 func ExitWith(exit Exit) error {
 	if exit == ExitOK {

@@ -97,19 +97,52 @@ in FOLDER.runs; the same command with --resume plays the others only.`,
 	cmd.ValidArgsFunction = policyflags.CompleteNames()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c.policy = args[0]
-		if err := c.resolve(cmd); err != nil {
+		search, err := c.resolve(cmd)
+		if err != nil {
 			return err
 		}
-		return c.players.WithCallLog(func() error { return c.run(cmd.Context()) })
+		return c.players.WithCallLog(func() error { return c.run(cmd.Context(), search) })
 	}
 	return cmd
 }
 
-// resolve checks the command line before a long search.
-func (c *command) resolve(cmd *cobra.Command) (err error) {
+// resolve checks the command line before a long search, and returns the search.
+func (c *command) resolve(cmd *cobra.Command) (*tune.Search, error) {
 	if err := c.out.Resolve(); err != nil {
-		return err
+		return nil, err
 	}
+	if err := c.checkFlags(cmd); err != nil {
+		return nil, err
+	}
+	goal, invalid := tune.ParseObjective(c.objective)
+	c.goal = goal
+	var errs []error
+	if invalid != nil {
+		errs = append(errs, problems("--objective", invalid, "`cede policy tune --help` describes objectives"))
+	}
+	others := func(p string) bool { return p == c.policy }
+	errs = append(errs, c.checkOutput(), c.checkBaselines(),
+		c.players.Resolve(append([]string{c.policy}, slices.DeleteFunc(slices.Clone(c.baselines), others)...)))
+	search := &tune.Search{Objective: goal, Baselines: c.baselines, Workloads: c.draws * len(c.on), HeldOut: c.heldOutDraws * len(c.on), Plays: c.plays, Seed: c.seed}
+	var err error
+	search.Space, err = c.newSpace(cmd.Context())
+	if c.space == ofRules {
+		search.Baselines = append([]string{c.policy}, slices.DeleteFunc(slices.Clone(c.baselines), others)...)
+	}
+	_, unread := c.workloads(0, 0)
+	errs = append(errs, err, unread)
+	check := search.Check
+	if err != nil || invalid != nil {
+		check = search.CheckWorkloads
+	}
+	if few := check(); few != nil {
+		errs = append(errs, problems("the search", few, "use more --plays, --draws or --held-out, or fewer --baseline"))
+	}
+	return search, cmdutil.JoinProblems("the command line", errs...)
+}
+
+// checkFlags returns an error if a required flag is missing or two contradict each other.
+func (c *command) checkFlags(cmd *cobra.Command) error {
 	switch {
 	case len(c.on) == 0:
 		return cmdutil.Usagef("add --on contended", "--on is required")
@@ -124,9 +157,11 @@ func (c *command) resolve(cmd *cobra.Command) (err error) {
 	case cmd.Flags().Changed("config"):
 		return cmdutil.Usagef("write the settings as P?key=value", "--config cannot be combined with a search of settings")
 	}
-	if c.goal, err = tune.ParseObjective(c.objective); err != nil {
-		return problems("--objective", err, "`cede policy tune --help` describes objectives")
-	}
+	return nil
+}
+
+// checkOutput returns an error if the folder or the report cannot be written.
+func (c *command) checkOutput() error {
 	if err := bundle.CheckName(c.policyName()); err != nil {
 		return cmdutil.Usagef("use a folder such as tuned", "-w %s: %v", c.dir, err)
 	}
@@ -136,11 +171,15 @@ func (c *command) resolve(cmd *cobra.Command) (err error) {
 	if entries, err := os.ReadDir(c.dir); err == nil && len(entries) > 0 {
 		return cmdutil.Usagef("use a new folder; nothing was changed", "folder %s is not empty", c.dir)
 	}
-	if c.html == "" {
-		c.html = filepath.Join(c.dir, "report.html")
-	} else if err := c.env.CheckWritable(c.html); err != nil {
-		return err
+	if c.html != "" {
+		return c.env.CheckWritable(c.html)
 	}
+	c.html = filepath.Join(c.dir, "report.html")
+	return nil
+}
+
+// checkBaselines returns an error if a baseline is empty or repeated.
+func (c *command) checkBaselines() error {
 	for i, p := range c.baselines {
 		if p == "" {
 			return simrun.EmptyPolicyName("use --baseline default")
@@ -149,7 +188,7 @@ func (c *command) resolve(cmd *cobra.Command) (err error) {
 			return cmdutil.Usagef("remove one", "duplicate --baseline %s", p)
 		}
 	}
-	return c.players.Resolve(append([]string{c.policy}, slices.DeleteFunc(slices.Clone(c.baselines), func(p string) bool { return p == c.policy })...))
+	return nil
 }
 
 // policyName returns the name of the policy that is written.
@@ -209,13 +248,9 @@ func (c *command) newSpace(ctx context.Context) (*tune.Space, error) {
 }
 
 // run searches, and writes the folder and the report.
-func (c *command) run(ctx context.Context) error {
+func (c *command) run(ctx context.Context, search *tune.Search) (err error) {
 	store := runs.NewStore(c.env, c.runsFile(), true)
 	if err := store.Open(c.resume); err != nil {
-		return err
-	}
-	space, err := c.newSpace(ctx)
-	if err != nil {
 		return err
 	}
 	p := &player{command: c, store: store, inputs: map[string]*runs.Input{}, results: map[tune.Play]*runs.Run{}, progress: c.env.Progress()}
@@ -226,16 +261,8 @@ func (c *command) run(ctx context.Context) error {
 	if p.heldOut, err = c.workloads(c.draws, c.heldOutDraws); err != nil {
 		return err
 	}
-	search := &tune.Search{
-		Space: space, Objective: c.goal, Baselines: c.baselines, Workloads: len(p.race), HeldOut: len(p.heldOut), Plays: c.plays, Seed: c.seed,
-		Play: p.play, Round: p.note, Accept: func(policy string) bool { return p.accept(policy) == nil },
-	}
-	if c.space == ofRules {
-		search.Baselines = append([]string{c.policy}, slices.DeleteFunc(slices.Clone(c.baselines), func(b string) bool { return b == c.policy })...)
-	}
-	if err := search.Check(); err != nil {
-		return problems("the search", err, "use more --plays, --draws or --held-out, or fewer --baseline")
-	}
+	search.Play, search.Round = p.play, p.note
+	search.Accept = func(policy string) bool { return p.accept(policy) == nil }
 	for _, name := range search.Policies() {
 		if err := p.accept(name); err != nil {
 			return simrun.RunError(p.race[0].ScenarioFile, err, true)

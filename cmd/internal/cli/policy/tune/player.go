@@ -29,16 +29,18 @@ type workload struct {
 }
 
 // workloads returns n workloads of each argument after the first skip ones, one argument
-// after the other for each draw.
+// after the other for each draw. It returns an error that lists every unreadable argument.
 func (c *command) workloads(skip, n int) ([]*workload, error) {
 	list := make([]*workload, n*len(c.on))
+	var errs []error
 	for at, name := range c.on {
 		spec, err := simrun.ReadDescription(c.env, name)
 		var fixed *simrun.ScenarioFile
 		if err != nil {
 			var other error
 			if fixed, other = simrun.ReadScenario(c.env, name); other != nil {
-				return nil, err
+				errs = append(errs, err)
+				continue
 			}
 			if !slices.Contains(c.tiesOnly, name) {
 				c.tiesOnly = append(c.tiesOnly, name)
@@ -67,7 +69,7 @@ func (c *command) workloads(skip, n int) ([]*workload, error) {
 			list[i*len(c.on)+at] = w
 		}
 	}
-	return list, nil
+	return list, cmdutil.JoinProblems("--on", errs...)
 }
 
 // A player plays policies on workloads, several at a time, except for those that are stored.

@@ -197,10 +197,17 @@ func TestTune_ListsEveryProblem(t *testing.T) {
 		args  []string
 		wants []string
 	}{
-		"no workload":     {[]string{"protect", "--objective", o, "-w", "x"}, []string{"--on is required"}},
-		"no objective":    {[]string{"protect", "--on", "spec.yaml", "-w", "x"}, []string{"--objective is required"}},
-		"no folder":       {[]string{"protect", "--on", "spec.yaml", "--objective", o}, []string{"-w is required"}},
-		"objective":       {[]string{"protect", "--on", "spec.yaml", "--objective", "speed up, victims", "-w", "x"}, []string{"--objective has 2 problems", "unknown metric speed", `invalid term "victims"`}},
+		"no workload":  {[]string{"protect", "--objective", o, "-w", "x"}, []string{"--on is required"}},
+		"no objective": {[]string{"protect", "--on", "spec.yaml", "-w", "x"}, []string{"--objective is required"}},
+		"no folder":    {[]string{"protect", "--on", "spec.yaml", "--objective", o}, []string{"-w is required"}},
+		"objective":    {[]string{"protect", "--on", "spec.yaml", "--objective", "speed up, victims", "-w", "x"}, []string{"--objective has 2 problems", "unknown metric speed", `invalid term "victims"`}},
+		"all at once": {
+			[]string{"protect", "--on", "none.yaml", "--on", "nor.yaml", "--objective", "speed up", "--range", "speed=1..2", "--range", "=", "--draws", "1", "--held-out", "1", "-w", "full", "--baseline", "default", "--baseline", "default"},
+			[]string{
+				"the command line has 9 problems", "unknown metric speed", "folder full is not empty; use a new folder", "duplicate --baseline default", `invalid --range "="`, "--range speed: unknown setting",
+				`no file or preset "none.yaml"`, `no file or preset "nor.yaml"`, "2 workloads are too few", "2 held-out workloads are too few",
+			},
+		},
 		"space":           {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "x", "--space", "all"}, []string{`invalid --space "all"`}},
 		"full folder":     {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "full"}, []string{"folder full is not empty"}},
 		"name":            {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "Big"}, []string{`invalid value "Big"`}},
