@@ -55,8 +55,7 @@ func (s *swf) readMachines(src Source, file string, log *swfLog) error {
 // machinesFile reads lines of cluster id, name, nodes, cores per node, speed, and RAM per
 // node in KiB. Node 3 of cluster c is named c3, as in the host names of the log.
 func (s *swf) machinesFile(src Source, name string) error {
-	s.Report.Files = append(s.Report.Files, name)
-	l, err := src.Lines(name)
+	l, err := s.OpenLines(src, name)
 	if err != nil {
 		return err
 	}

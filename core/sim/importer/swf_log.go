@@ -50,8 +50,7 @@ const maxMemory = 1 << 42
 
 // readSWF reads a log.
 func readSWF(b *build.Builder, src Source, file string) (*swfLog, error) {
-	b.Report.Files = append(b.Report.Files, file)
-	l, err := src.Lines(file)
+	l, err := b.OpenLines(src, file)
 	if err != nil {
 		return nil, err
 	}

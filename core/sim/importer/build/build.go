@@ -52,7 +52,31 @@ func New(format, trace, stem string, opts Options) (*Builder, error) {
 // OpenTable opens a CSV file and records it in the report.
 func (b *Builder) OpenTable(src Source, name string, columns ...string) (*Table, error) {
 	b.Report.Files = append(b.Report.Files, name)
-	return src.Table(name, columns...)
+	t, err := src.Table(name, columns...)
+	if err == nil {
+		t.report = b.Report
+	}
+	return t, err
+}
+
+// OpenSeparated is Source.Separated, and records the file in the report.
+func (b *Builder) OpenSeparated(src Source, name, sep string) (*Table, error) {
+	b.Report.Files = append(b.Report.Files, name)
+	t, err := src.Separated(name, sep)
+	if err == nil {
+		t.lines.report = b.Report
+	}
+	return t, err
+}
+
+// OpenLines is Source.Lines, and records the file in the report.
+func (b *Builder) OpenLines(src Source, name string) (*Lines, error) {
+	b.Report.Files = append(b.Report.Files, name)
+	l, err := src.Lines(name)
+	if err == nil {
+		l.report = b.Report
+	}
+	return l, err
 }
 
 // Node adds a node. It returns false if a node of that name exists already.

@@ -13,6 +13,7 @@ type Lines struct {
 	Text   string // valid until the next call of Next
 	scan   *bufio.Scanner
 	closer *Reader
+	report *Report // for a note if the file is cut off; may be nil
 }
 
 // Lines opens a text file.
@@ -44,6 +45,8 @@ func (l *Lines) Next() bool {
 		l.stop("a line longer than %d bytes", maxRow)
 	case err != nil:
 		l.stop("cannot continue reading: %w", err)
+	case l.line > 1:
+		l.closer.noteCut(l.report, l.file, l.line-1)
 	}
 	return false
 }

@@ -121,6 +121,36 @@ func Stem(name, ext string) string {
 type Reader struct {
 	*bufio.Reader
 	closers []io.Closer
+	end     *lastByte
+}
+
+// A lastByte is a reader that records the last byte that was read.
+type lastByte struct {
+	r    io.Reader
+	byte byte
+}
+
+func (l *lastByte) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if n > 0 {
+		l.byte = p[n-1]
+	}
+	return n, err
+}
+
+// newReader returns a buffered reader of r that is closed with the closers.
+func newReader(r io.Reader, closers ...io.Closer) *Reader {
+	end := &lastByte{r: r}
+	return &Reader{bufio.NewReaderSize(end, 1<<16), closers, end}
+}
+
+// noteCut adds a note to a report if the last line of a file has no line end. It must be
+// called at the end of the file. line is the number of its last line; report may be nil.
+func (r *Reader) noteCut(report *Report, file string, line int) {
+	if report != nil && r.end.byte != '\n' && r.end.byte != '\r' {
+		report.Note(1, fmt.Sprintf("last line without a line end (%s:%d)", file, line),
+			"imported as it is; if the file was cut off, the line is incomplete, and all later ones are missing")
+	}
 }
 
 // Close closes the file.
@@ -153,7 +183,7 @@ func (s Source) Open(name string) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{Reader: bufio.NewReaderSize(f, 1<<16), closers: []io.Closer{f}}
+	r := newReader(f, f)
 	head, _ := r.Peek(maxHead)
 	if strings.HasSuffix(name, ".gz") || bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(r.Reader)
@@ -165,8 +195,7 @@ func (s Source) Open(name string) (*Reader, error) {
 		if most == 0 {
 			most = DefaultMaxBytes
 		}
-		r.Reader = bufio.NewReaderSize(&decompressed{z, most, most}, 1<<16)
-		r.closers = append(r.closers, z)
+		r = newReader(&decompressed{z, most, most}, f, z)
 		head, _ = r.Peek(maxHead)
 	}
 	for _, u := range unsupported {

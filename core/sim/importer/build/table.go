@@ -30,6 +30,8 @@ type Table struct {
 	lines  *Lines // of a table without quotes; else nil
 	sep    string
 	closer io.Closer
+	reader *Reader // of a table with quotes
+	report *Report // for a note if the file is cut off; may be nil
 }
 
 // rowLimiter is a reader that fails if too many bytes are read for one row.
@@ -57,7 +59,7 @@ func (s Source) Table(name string, columns ...string) (*Table, error) {
 		return nil, err
 	}
 	b := &rowLimiter{r: r}
-	t := &Table{Problems: Problems{file: name}, names: columns, csv: csv.NewReader(b), budget: b, closer: r}
+	t := &Table{Problems: Problems{file: name}, names: columns, csv: csv.NewReader(b), budget: b, closer: r, reader: r}
 	t.csv.ReuseRecord = true
 	t.csv.FieldsPerRecord = len(columns) // 0: the number of the first line
 	return t.readHeader()
@@ -125,6 +127,9 @@ func (t *Table) read() (more, valid bool) {
 		t.line, _ = t.csv.FieldPos(0)
 		return true, true
 	case errors.Is(err, io.EOF):
+		if t.line > 0 {
+			t.reader.noteCut(t.report, t.file, t.line)
+		}
 	case errors.Is(err, csv.ErrFieldCount):
 		t.line, _ = t.csv.FieldPos(0)
 		t.Fail("%d columns; expected %d", len(row), t.csv.FieldsPerRecord)

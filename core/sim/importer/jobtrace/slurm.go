@@ -79,8 +79,7 @@ type slurmColumns struct {
 }
 
 func (s *slurm) readJobs(src build.Source, file string) error {
-	s.Report.Files = append(s.Report.Files, file)
-	table, err := src.Separated(file, "|")
+	table, err := s.OpenSeparated(src, file, "|")
 	if err != nil {
 		return err
 	}

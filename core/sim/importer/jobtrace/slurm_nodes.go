@@ -18,9 +18,8 @@ const slurmNodes = "nodes.txt"
 
 // readNodes reads the nodes. Each line describes one node as KEY=VALUE.
 func (s *slurm) readNodes(src build.Source, file string) error {
-	s.Report.Files = append(s.Report.Files, file)
 	s.hasNodes = true
-	l, err := src.Lines(file)
+	l, err := s.OpenLines(src, file)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,6 @@ func KWOK(opts build.Options, src build.Source) (*scenario.File, *build.Report, 
 	if err != nil {
 		return nil, nil, err
 	}
-	r.Report.Files = append(r.Report.Files, file)
 	if err := r.readKWOK(src, file); err != nil {
 		return nil, r.Report, err
 	}
@@ -59,7 +58,7 @@ func KWOK(opts build.Options, src build.Source) (*scenario.File, *build.Report, 
 
 // readKWOK reads the documents of a recording one by one.
 func (r *recording) readKWOK(src build.Source, file string) error {
-	l, err := src.Lines(file)
+	l, err := r.OpenLines(src, file)
 	if err != nil {
 		return err
 	}
