@@ -1,19 +1,24 @@
 package steps
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/cede-scheduler/cede/core/internal/plainjson"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // An Answer is the answer to a decision. Each hook has fields of its own; an answer without
 // any is that of the policy. Lists are by row of candidates or by option.
 type Answer struct {
-	ID       int        `json:"id,omitempty"`       // of the decision; optional
+	ID       *int       `json:"id,omitempty"`       // of the decision; optional
 	Eligible []bool     `json:"eligible,omitempty"` // PriorityDelta, ScoreVictims, SelectVictims: by row
 	Gap      []int32    `json:"gap,omitempty"`      // PriorityDelta: by row, instead of eligible
 	Tier     []int64    `json:"tier,omitempty"`     // with score of rows: by row
@@ -23,6 +28,49 @@ type Answer struct {
 	Option   *int       `json:"option,omitempty"`   // ScoreOptions: the best option
 	// RecheckAt is the time at which the answer may change, in nanoseconds; 0: never.
 	RecheckAt int64 `json:"recheckAt,omitempty"`
+}
+
+// parseAnswer parses an answer: an object whose values are not null, except those of score.
+func parseAnswer(text []byte) (*Answer, error) {
+	var a Answer
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := plainjson.Explain(d.Decode(&a)); err != nil {
+		return nil, fmt.Errorf("invalid JSON: %w", err)
+	}
+	var value any
+	_ = json.Unmarshal(text, &value) // it was decoded before
+	problems := nulls("", value)
+	if a.RecheckAt < 0 {
+		problems = append(problems, fmt.Sprintf("recheckAt: expected 0 or more nanoseconds, found %d", a.RecheckAt))
+	}
+	if len(problems) > 0 {
+		return nil, errors.New(strings.Join(problems, "; "))
+	}
+	return &a, nil
+}
+
+// nulls returns a problem for each null, which would otherwise be read as a missing value, 0,
+// false or an empty list.
+func nulls(path string, value any) (problems []string) {
+	switch v := value.(type) {
+	case nil:
+		if path == "" {
+			return []string{"expected an object, found null; {} is the answer of the policy"}
+		}
+		return []string{path + ": expected a value, found null"}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			problems = append(problems, nulls(name, v[name])...)
+		}
+	case []any:
+		for i, element := range v {
+			if element != nil || path != "score" {
+				problems = append(problems, nulls(fmt.Sprintf("%s[%d]", path, i), element)...)
+			}
+		}
+	}
+	return problems
 }
 
 func (a *Answer) isEmpty() bool { return len(a.fields()) == 0 }

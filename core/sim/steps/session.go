@@ -86,7 +86,6 @@ type Failure struct {
 // New returns a session that writes lines to out and reads answers from in.
 func New(in io.Reader, out io.Writer) *Session {
 	s := &Session{in: json.NewDecoder(in), out: json.NewEncoder(out), Stop: func() {}}
-	s.in.DisallowUnknownFields()
 	s.out.SetEscapeHTML(false)
 	return s
 }
@@ -121,6 +120,9 @@ func (s *Session) Event(ev timeline.Event) {
 // Finish writes the last line: the result of the run, or the error of the dialogue, which it
 // returns.
 func (s *Session) Finish(run *sim.Run) error {
+	if s.err == nil && run != nil {
+		s.err = s.checkRest()
+	}
 	if s.err != nil {
 		return errors.Join(s.err, s.out.Encode(Failure{Type: "error", Message: s.err.Error()}))
 	}
@@ -144,21 +146,46 @@ func (s *Session) exchange(d Decision, check func(*Answer) []string) (*Answer, e
 	if err := s.out.Encode(d); err != nil {
 		return nil, s.fail("the decision cannot be written: " + err.Error())
 	}
-	var a Answer
-	switch err := plainjson.Explain(s.in.Decode(&a)); {
+	var text json.RawMessage
+	var a *Answer
+	err := plainjson.Explain(s.in.Decode(&text))
+	switch {
+	case err == nil:
+		a, err = parseAnswer(text)
+	case !errors.Is(err, io.EOF):
+		err = fmt.Errorf("invalid JSON: %w", err)
+	}
+	switch {
 	case errors.Is(err, io.EOF):
 		return nil, s.fail("standard input ended before the decision was answered")
 	case err != nil:
-		return nil, s.fail("invalid JSON: " + err.Error())
-	case a.ID != 0 && a.ID != s.decision:
-		return nil, s.fail(fmt.Sprintf("id: expected %d, found %d", s.decision, a.ID))
+		return nil, s.fail(err.Error())
+	case a.ID != nil && *a.ID != s.decision:
+		return nil, s.fail(fmt.Sprintf("id: expected %d, found %d", s.decision, *a.ID))
 	case a.isEmpty():
 		return nil, nil
 	}
-	if problems := append(a.foreign(d.Hook), check(&a)...); len(problems) > 0 {
+	if problems := append(a.foreign(d.Hook), check(a)...); len(problems) > 0 {
 		return nil, s.fail(strings.Join(problems, "; "))
 	}
-	return &a, nil
+	return a, nil
+}
+
+// checkRest returns an error if the input that was read beyond the last answer is more than
+// empty answers: the program answered a decision that the run does not have. It does not
+// wait for further input.
+func (s *Session) checkRest() error {
+	rest := json.NewDecoder(s.in.Buffered())
+	for {
+		var text json.RawMessage
+		err := rest.Decode(&text)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil // nothing, or the beginning of a value
+		}
+		if a, invalid := parseAnswer(text); err != nil || invalid != nil || !a.isEmpty() || a.ID != nil {
+			return &Error{s.decision + 1, "input after the last decision, which is not used"}
+		}
+	}
 }
 
 // fail ends the dialogue. The caller must hold mu.
