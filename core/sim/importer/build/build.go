@@ -19,7 +19,8 @@ type Builder struct {
 	Report      *Report
 	File        *scenario.File
 	names       map[string]bool // names in use, by kind
-	submissions []Submission
+	submissions []queued
+	jobs        []scenario.Job // in order of addition
 }
 
 // A Submission is a job with the time in the trace at which it was submitted.
@@ -28,7 +29,16 @@ type Submission struct {
 	Rank  [2]int64      // order among jobs of the same time; ties in order of addition
 	Quits time.Duration // the job is stopped; 0: it is not
 	Job   scenario.Job
+}
+
+// queued is a submission. Its job is in the builder's list: jobs are large, and no second
+// list of them is made.
+type queued struct {
+	at    time.Duration
+	rank  [2]int64
+	quits time.Duration
 	tasks int
+	job   int // position in the list
 }
 
 // New starts an import. Trace is the name for messages, stem the prefix of the
@@ -150,12 +160,19 @@ func (b *Builder) Sampled(id string) bool {
 	return true
 }
 
+// Expect prepares for a number of jobs.
+func (b *Builder) Expect(jobs int) {
+	b.submissions, b.jobs = slices.Grow(b.submissions, jobs), slices.Grow(b.jobs, jobs)
+}
+
 // Submit adds a job.
 func (b *Builder) Submit(w Submission) {
+	q := queued{at: w.At, rank: w.Rank, quits: w.Quits, job: len(b.jobs)}
 	for i := range w.Job.Groups {
-		w.tasks += *w.Job.Groups[i].Count
+		q.tasks += *w.Job.Groups[i].Count
 	}
-	b.submissions = append(b.submissions, w)
+	b.submissions = append(b.submissions, q)
+	b.jobs = append(b.jobs, w.Job)
 }
 
 // Pace returns the scenario time of a time of the trace.
@@ -174,14 +191,15 @@ const BeyondLimit = "tasks beyond the limit of jobs"
 
 // Finish sorts the jobs, adds the events, and completes the report.
 func (b *Builder) Finish() (*scenario.File, *Report, error) {
-	slices.SortStableFunc(b.submissions, func(x, y Submission) int {
-		return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Rank[0], y.Rank[0]), cmp.Compare(x.Rank[1], y.Rank[1]))
+	slices.SortStableFunc(b.submissions, func(x, y queued) int {
+		return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.rank[0], y.rank[0]), cmp.Compare(x.rank[1], y.rank[1]))
 	})
+	b.sortJobs()
 	if b.Opts.Limit != 0 && len(b.submissions) > b.Opts.Limit {
 		for _, w := range b.submissions[b.Opts.Limit:] {
 			b.Report.LeaveOut(w.tasks, BeyondLimit)
 		}
-		b.submissions = b.submissions[:b.Opts.Limit]
+		b.submissions, b.jobs = b.submissions[:b.Opts.Limit], slices.Clone(b.jobs[:b.Opts.Limit])
 	}
 	if len(b.submissions) == 0 {
 		return nil, b.Report, fmt.Errorf("none of the %d tasks is imported:\n%s", b.Report.TasksRead, b.Report)
@@ -196,18 +214,35 @@ func (b *Builder) Finish() (*scenario.File, *Report, error) {
 	return b.File, b.Report, nil
 }
 
+// sortJobs puts the jobs into the order of the submissions, in place: it follows each cycle of
+// the permutation.
+func (b *Builder) sortJobs() {
+	for start := range b.submissions {
+		first := b.jobs[start]
+		for i := start; ; {
+			from := b.submissions[i].job
+			b.submissions[i].job = i
+			if from == start {
+				b.jobs[i] = first
+				break
+			}
+			b.jobs[i] = b.jobs[from]
+			i = from
+		}
+	}
+}
+
 func (b *Builder) events() {
 	f := b.File
-	f.Jobs = make([]scenario.Job, 0, len(b.submissions))
+	f.Jobs = b.jobs
 	f.Events = make([]scenario.Event, 0, len(b.submissions))
 	var stops []scenario.Event
 	for i := range b.submissions {
 		w := &b.submissions[i]
-		at := b.Pace(w.At)
-		f.Jobs = append(f.Jobs, w.Job)
-		f.Events = append(f.Events, scenario.Event{At: at, Submit: w.Job.ID})
-		if w.Quits > 0 {
-			stops = append(stops, scenario.Event{At: at + scenario.Duration(w.Quits-w.At), Stop: w.Job.ID})
+		at, id := b.Pace(w.at), f.Jobs[i].ID
+		f.Events = append(f.Events, scenario.Event{At: at, Submit: id})
+		if w.quits > 0 {
+			stops = append(stops, scenario.Event{At: at + scenario.Duration(w.quits-w.at), Stop: id})
 		}
 	}
 	f.Events = append(f.Events, stops...)
@@ -219,8 +254,8 @@ func (b *Builder) count() {
 	r.Jobs = len(b.File.Jobs)
 	for i := range b.submissions {
 		r.Tasks += b.submissions[i].tasks
-		r.Groups += len(b.submissions[i].Job.Groups)
+		r.Groups += len(b.File.Jobs[i].Groups)
 	}
-	r.First, r.Last = b.Pace(b.submissions[0].At), b.Pace(b.submissions[len(b.submissions)-1].At)
+	r.First, r.Last = b.Pace(b.submissions[0].at), b.Pace(b.submissions[len(b.submissions)-1].at)
 	b.countUnfit()
 }

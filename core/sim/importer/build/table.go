@@ -320,6 +320,9 @@ func (t *Table) Time(col int, none ...string) (at time.Time, given bool) {
 // ParseTime parses a date and a time without a zone as UTC, or a Unix time in seconds.
 func ParseTime(text string) (time.Time, bool) {
 	for _, layout := range timeLayouts {
+		if len(text) <= 10 || text[10] != layout[10] {
+			continue // an error of package time takes memory
+		}
 		if at, err := time.Parse(layout, text); err == nil && at.Year() >= 1970 && at.Year() <= 2200 {
 			return at, true
 		}

@@ -67,6 +67,39 @@ type trace struct {
 	noBands string // note on jobs without a priority; "": each band is noted
 	records []record
 	ids     map[string]bool
+	shared  map[string]string // texts of the log, see intern
+	parts   parts
+}
+
+// parts holds the parts of groups that jobs of the same size share. They are never modified.
+type parts struct {
+	counts      map[int]*int
+	resources   map[[2]int64]scenario.Quantities // by CPU and memory
+	devices     map[string][]scenario.DeviceRequest
+	constraints map[string][]scenario.Constraint // by partition
+}
+
+// once returns the value of a key, which is created at its first use.
+func once[K comparable, V any](values map[K]V, key K, create func() V) V {
+	v, ok := values[key]
+	if !ok {
+		v = create()
+		values[key] = v
+	}
+	return v
+}
+
+// intern returns a text that equals the one of a row and does not retain that row.
+func (t *trace) intern(text string) string {
+	if text == "" {
+		return ""
+	}
+	shared, ok := t.shared[text]
+	if !ok {
+		shared = strings.Clone(text)
+		t.shared[shared] = shared
+	}
+	return shared
 }
 
 func newTrace(format, title, stem string, opts build.Options, known map[string]int32) (*trace, error) {
@@ -74,13 +107,21 @@ func newTrace(format, title, stem string, opts build.Options, known map[string]i
 	if err != nil {
 		return nil, err
 	}
-	return &trace{Builder: b, bands: build.NewBands(known, opts.Bands), ids: map[string]bool{}}, nil
+	return &trace{
+		Builder: b, bands: build.NewBands(known, opts.Bands), ids: map[string]bool{}, shared: map[string]string{},
+		parts: parts{map[int]*int{}, map[[2]int64]scenario.Quantities{}, map[string][]scenario.DeviceRequest{}, map[string][]scenario.Constraint{}},
+	}, nil
 }
 
 // add adds a record. It returns false if the id exists already.
 func (t *trace) add(r record) (free bool) {
 	if t.ids[r.id] {
 		return false
+	}
+	r.id = strings.Clone(r.id)
+	r.namespace, r.gpuModel, r.partition = t.intern(r.namespace), t.intern(r.gpuModel), t.intern(r.partition)
+	for i := range r.words {
+		r.words[i] = t.intern(r.words[i])
 	}
 	t.ids[r.id] = true
 	t.records = append(t.records, r)
@@ -100,13 +141,20 @@ func (t *trace) finish() (*scenario.File, *build.Report, error) {
 	}
 	// In the order of submission, so that jobs beyond the limit are not created.
 	slices.SortStableFunc(t.records, func(a, b record) int { return a.submitted.Compare(b.submitted) })
-	jobs := 0
+	t.ids = nil
+	jobs := len(t.records)
+	if t.Opts.Limit != 0 {
+		jobs = min(jobs, t.Opts.Limit)
+	}
+	t.Expect(jobs)
+	jobs = 0
 	for i := range t.records {
 		if t.submit(&t.records[i], first, t.Opts.Limit == 0 || jobs < t.Opts.Limit) {
 			jobs++
 		}
 		t.records[i] = record{} // the memory is used by the jobs
 	}
+	t.records = nil
 	if err := t.bands.Unused(); err != nil {
 		return nil, t.Report, err
 	}
@@ -207,26 +255,43 @@ func (t *trace) groups(r *record) []scenario.Group {
 	slices.Reverse(counts)
 	var groups []scenario.Group
 	for i, n := range counts {
-		g := scenario.Group{Name: "g" + strconv.Itoa(i), Count: new(byGPUs[n]), Resources: scenario.Quantities{}}
-		if r.cpu > 0 {
-			g.Resources["cpu"] = r.cpu
-		}
-		if r.memory > 0 {
-			g.Resources["memory"] = r.memory
+		count := byGPUs[n]
+		g := scenario.Group{
+			Name: t.intern("g" + strconv.Itoa(i)), Count: once(t.parts.counts, count, func() *int { return &count }),
+			Resources: once(t.parts.resources, [2]int64{r.cpu, r.memory}, func() scenario.Quantities { return quantities(r) }),
 		}
 		if n > 0 {
-			id := gpuDevice
-			if r.gpuModel != "" {
-				id += "/" + build.CleanName(r.gpuModel)
-			}
-			g.Devices = []scenario.DeviceRequest{{ID: id, Count: new(int32(n))}}
+			g.Devices = once(t.parts.devices, strconv.Itoa(n)+r.gpuModel, func() []scenario.DeviceRequest { return devices(r.gpuModel, n) })
 		}
 		if r.partition != "" {
-			g.Constraints = []scenario.Constraint{{Attribute: partitionAttribute(r.partition), Operator: string(model.OpIsSet)}}
+			g.Constraints = once(t.parts.constraints, r.partition, func() []scenario.Constraint {
+				return []scenario.Constraint{{Attribute: partitionAttribute(r.partition), Operator: string(model.OpIsSet)}}
+			})
 		}
 		groups = append(groups, g)
 	}
 	return groups
+}
+
+// quantities returns the resources of an instance.
+func quantities(r *record) scenario.Quantities {
+	q := scenario.Quantities{}
+	if r.cpu > 0 {
+		q["cpu"] = r.cpu
+	}
+	if r.memory > 0 {
+		q["memory"] = r.memory
+	}
+	return q
+}
+
+// devices returns a request for a number of GPUs; an empty model matches any.
+func devices(gpuModel string, count int) []scenario.DeviceRequest {
+	id := gpuDevice
+	if gpuModel != "" {
+		id += "/" + build.CleanName(gpuModel)
+	}
+	return []scenario.DeviceRequest{{ID: id, Count: new(int32(count))}}
 }
 
 // perInstance returns the share of an instance in a total, rounded up.

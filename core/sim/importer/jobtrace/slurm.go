@@ -43,6 +43,7 @@ func Slurm(opts build.Options, src build.Source) (*scenario.File, *build.Report,
 		if err := s.nodesFromUse(file); err != nil {
 			return nil, t.Report, err
 		}
+		s.used = nil
 	}
 	s.dropUnknownPartitions()
 	return s.finish()

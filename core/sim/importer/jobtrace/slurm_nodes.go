@@ -114,9 +114,12 @@ func (s *slurm) use(t *build.Table, c *slurmColumns, r *record) {
 	if !ok {
 		return
 	}
-	one := change{at: start.Unix(), cpu: r.cpu, memory: r.memory, gpus: (r.gpus + r.nodes - 1) / r.nodes, gpuModel: r.gpuModel, partition: r.partition}
+	one := change{
+		at: start.Unix(), cpu: r.cpu, memory: r.memory, gpus: (r.gpus + r.nodes - 1) / r.nodes,
+		gpuModel: s.intern(r.gpuModel), partition: s.intern(r.partition),
+	}
 	err := expandHosts(list, func(name string) {
-		name = build.CleanName(name)
+		name = build.CleanName(name) // a copy, which does not retain the row
 		u := s.used[name]
 		if u == nil {
 			u = &usage{}
