@@ -62,13 +62,20 @@ type Built struct {
 	Module string // path relative to the project's directory, with slashes
 	path   string
 	target string
+	made   bool // the folder of the target
 }
 
 // Commit replaces the module at the path of the manifest.
 func (b *Built) Commit() error { return os.Rename(b.path, b.target) }
 
-// Close removes the temporary folder.
-func (b *Built) Close() { _ = os.RemoveAll(filepath.Dir(b.path)) } // a leftover folder does no harm
+// Close removes the temporary folder, and the folder of the module if Build created it and
+// nothing was committed.
+func (b *Built) Close() {
+	_ = os.RemoveAll(filepath.Dir(b.path)) // a leftover folder does no harm
+	if b.made {
+		_ = os.Remove(filepath.Dir(b.target)) // fails if it contains the module
+	}
+}
 
 // Build builds the module of the manifest. An existing module remains until Commit.
 func (p *Project) Build(ctx context.Context) (built *Built, err error) {
@@ -87,6 +94,7 @@ func (p *Project) Build(ctx context.Context) (built *Built, err error) {
 		return nil, fmt.Errorf("build.source: no file or folder %s in %s", b.Source, p.Dir)
 	}
 	module := filepath.Join(p.Dir, filepath.FromSlash(p.Manifest.Module))
+	_, missing := os.Stat(filepath.Dir(module))
 	if err := os.MkdirAll(filepath.Dir(module), 0o777); err != nil {
 		return nil, err
 	}
@@ -94,7 +102,7 @@ func (p *Project) Build(ctx context.Context) (built *Built, err error) {
 	if err != nil {
 		return nil, err
 	}
-	built = &Built{path: filepath.Join(work, filepath.Base(module)), target: module}
+	built = &Built{path: filepath.Join(work, filepath.Base(module)), target: module, made: missing != nil}
 	defer func() {
 		if err != nil {
 			built.Close()

@@ -234,6 +234,44 @@ func (env *Env) CheckWritable(name string) error {
 	return WriteError(name, env.Files.Writable(name))
 }
 
+// CheckOutput is CheckWritable for a file that must not be one of the inputs of a command.
+func (env *Env) CheckOutput(name string, inputs ...string) error {
+	for _, input := range inputs {
+		if name != Stdin && env.isSameFile(name, input) {
+			return Usagef("use another name; nothing was changed", "-w %s is an input of this command", name)
+		}
+	}
+	return env.CheckWritable(name)
+}
+
+// isSameFile reports whether two names are those of one file, also by way of links.
+func (env *Env) isSameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return env.exists(a)
+	}
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && x.Mode().IsRegular() && os.SameFile(x, y)
+}
+
+// MakeDir creates a folder and those above it. Remove removes the ones that are new and still
+// empty.
+func (env *Env) MakeDir(name string) (remove func(), err error) {
+	var missing []string // the deepest one first
+	for dir := filepath.Clean(name); !env.exists(dir); dir = filepath.Dir(dir) {
+		missing = append(missing, dir)
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	remove = func() {
+		for _, dir := range missing {
+			_ = env.Files.Remove(dir) // fails if a file was written into it
+		}
+	}
+	return remove, WriteError(name, env.Files.MakeDir(name))
+}
+
 // Write writes a user's file; - is standard output.
 func (env *Env) Write(name string, write func(io.Writer) error) error {
 	return env.writeWith(env.Files.Write, name, write)

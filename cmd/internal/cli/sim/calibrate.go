@@ -54,7 +54,7 @@ durations and kill times. No server is contacted.`,
 			return err
 		}
 		if to != "" {
-			if err := env.CheckWritable(to); err != nil {
+			if err := env.CheckOutput(to, args...); err != nil {
 				return err
 			}
 		}

@@ -48,7 +48,7 @@ The scenario is not played.`,
 		if err := g.out.Resolve(); err != nil {
 			return err
 		}
-		if err := requireWriteFlag(env, g.to); err != nil {
+		if err := requireWriteFlag(env, g.to, args[0]); err != nil {
 			return err
 		}
 		return g.run(args[0])

@@ -118,12 +118,12 @@ func writeFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVarP(to, "write", "w", "", "write to `FILE`, as JSON if its name ends in .json, else YAML; - is standard output")
 }
 
-// requireWriteFlag returns an error if -w is missing or not writable.
-func requireWriteFlag(env *cmdutil.Env, to string) error {
+// requireWriteFlag returns an error if -w is missing, not writable, or an input.
+func requireWriteFlag(env *cmdutil.Env, to string, inputs ...string) error {
 	if to == "" {
 		return cmdutil.Usagef("add -w FILE, or -w - for standard output", "-w is required")
 	}
-	return env.CheckWritable(to)
+	return env.CheckOutput(to, inputs...)
 }
 
 func (s *simImport) run(name, src string) error {
@@ -131,7 +131,7 @@ func (s *simImport) run(name, src string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(requireWriteFlag(s.env, s.to), s.choose()); err != nil {
+	if err := cmp.Or(requireWriteFlag(s.env, s.to, src), s.choose()); err != nil {
 		return err
 	}
 	from, err := openTrace(s.env, name, src)

@@ -21,6 +21,7 @@ type OutputDir struct {
 	flag  *pflag.Flag
 	dir   string
 	parts []*dataset.Part // by the position of the run; nil: the run has no rows
+	undo  func()          // removes folders that Start created; nil after Write
 }
 
 // AddOutputDirFlag adds the flag --output-dir.
@@ -35,7 +36,7 @@ func AddOutputDirFlag(cmd *cobra.Command, env *cmdutil.Env) *OutputDir {
 func (o *OutputDir) Enabled() bool { return o != nil && o.dir != "" }
 
 // Start creates the folder and prepares for a number of runs. It returns an error if a file
-// cannot be written.
+// cannot be written, or exists already: the tables of other runs are not replaced.
 func (o *OutputDir) Start(runs int) error {
 	if o != nil && o.flag.Changed && o.dir == "" { // such as an unset variable of a shell
 		return cmdutil.Usagef("name a folder, or remove --output-dir", "--output-dir must not be empty")
@@ -44,10 +45,23 @@ func (o *OutputDir) Start(runs int) error {
 		return nil
 	}
 	o.parts = make([]*dataset.Part, runs)
-	if err := cmdutil.WriteError(o.dir, o.env.Files.MakeDir(o.dir)); err != nil {
+	if err := o.each(func(_ *dataset.Table, file string, _ writeTable) error {
+		if f, err := o.env.Files.Open(file); err == nil {
+			_ = f.Close() // nothing was read
+			return cmdutil.Usagef("use a new folder, or remove the files; nothing was changed", "%s exists: --output-dir %s contains the tables of other runs", file, o.dir)
+		}
+		return nil
+	}); err != nil {
 		return err
 	}
-	return o.each(func(_ *dataset.Table, file string, _ writeTable) error { return o.env.CheckWritable(file) })
+	var err error
+	if o.undo, err = o.env.MakeDir(o.dir); err == nil {
+		err = o.each(func(_ *dataset.Table, file string, _ writeTable) error { return o.env.CheckWritable(file) })
+	}
+	if err != nil {
+		o.undo()
+	}
+	return err
 }
 
 // Play plays a run and records its rows. i is its position in the tables. It is safe for
@@ -78,7 +92,7 @@ func RunID(f *scenario.File, draw int, policy string) dataset.Run {
 	return dataset.Run{Scenario: f.Name, Draw: int64(draw), Policy: policy, Seed: f.Seed}
 }
 
-// Write writes the tables of all runs that were played.
+// Write writes the tables of all runs that were played, and no tables if there are none.
 func (o *OutputDir) Write() error {
 	if !o.Enabled() {
 		return nil
@@ -89,6 +103,10 @@ func (o *OutputDir) Write() error {
 			parts = append(parts, p)
 		}
 	}
+	if len(parts) == 0 {
+		return nil
+	}
+	o.undo = nil
 	return o.each(func(t *dataset.Table, file string, write writeTable) error {
 		return o.env.Write(file, func(w io.Writer) error { return write(t, w, parts) })
 	})
@@ -111,10 +129,14 @@ func (o *OutputDir) each(do func(t *dataset.Table, file string, write writeTable
 	return nil
 }
 
-// Close removes temporary files.
+// Close removes temporary files, and folders that Start created for tables that were not
+// written.
 func (o *OutputDir) Close() error {
 	if !o.Enabled() {
 		return nil
+	}
+	if o.undo != nil {
+		o.undo()
 	}
 	var errs []error
 	for i, p := range o.parts {
