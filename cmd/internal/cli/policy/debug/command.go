@@ -26,6 +26,7 @@ type command struct {
 	number    int
 	alloc     string
 	list      bool
+	all       bool
 	node      string
 	candidate string
 	step      bool
@@ -51,7 +52,8 @@ export. A golden case is decided by the policy of its folder, a recording by tha
 file, both unless --policy names another. The calls of a certificate are made again.
 
 In a recording, --list lists the evaluations that evict, --decision selects one by its
-number, and --alloc the one that placed or evicted an allocation. --node and --candidate
+number, and --alloc the one that placed or evicted an allocation. With --all these are all
+evaluations that call the policy, also those that evict nothing. --node and --candidate
 restrict the tables. --step shows one candidate after the other and reads a key from each
 line of the standard input: Enter next, p previous, n next node, c next call, q end.
 
@@ -59,6 +61,7 @@ No server is contacted.`,
 		Example: `  cede policy debug thrifty/cases/oldest.txt
   cede policy debug monday.yaml --list
   cede policy debug monday.yaml --decision 3 --policy least-waste
+  cede policy debug monday.yaml --all --alloc web.app[0]
   cede policy debug r1.cert --node n1
   cede policy debug thrifty/cases/oldest.txt --step`,
 		Args: cmdutil.PositionalArgs(1, 1, "one golden case, recording or certificate"),
@@ -70,6 +73,7 @@ No server is contacted.`,
 	f.IntVar(&c.number, "decision", 0, "show evaluation `N` of those that evict (default: the first)")
 	f.StringVar(&c.alloc, "alloc", "", "show the evaluation that placed or evicted allocation `ID`")
 	f.BoolVar(&c.list, "list", false, "list the evaluations that evict")
+	f.BoolVar(&c.all, "all", false, "also number and list evaluations that call the policy and evict nothing")
 	f.StringVar(&c.node, "node", "", "show only node `N`")
 	f.StringVar(&c.candidate, "candidate", "", "show only candidate `NAME`")
 	f.BoolVar(&c.step, "step", false, "show one candidate after the other")

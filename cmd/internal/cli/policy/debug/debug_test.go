@@ -189,6 +189,26 @@ func certify(t *testing.T, text, use string, change func(*certificate.Document))
 	return path
 }
 
+// A gate that permits no eviction is the decision to look at.
+func TestDebug_ShowsEvaluationThatEvictsNothing(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "quiet.yaml")
+	if err := os.WriteFile(file, []byte(`version: 1
+name: quiet
+nodes: [{id: n1, capacity: {cpu: 1000, memory: 1000}}]
+jobs:
+  - {id: low, priority: 10, groups: [{name: a, resources: {cpu: 900, memory: 100}}]}
+  - {id: big, priority: 90, groups: [{name: g, resources: {cpu: 700, memory: 700}}]}
+events: [{at: 0s, submit: low}, {at: 1s, submit: big}]
+until: 1m
+`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	gate := []string{file, "-p", "rules: eligible: victim.priority < 5", "--all"}
+	shows(t, "", gate, "decision 1 at 1s for default/big", "PriorityDelta of rules", "never", "default/big: nothing is evicted")
+	shows(t, "", append(slices.Clip(gate), "--list"), "default/big  none    none")
+}
+
 func TestDebug_ShowsCertificate(t *testing.T) {
 	t.Parallel()
 	w := shows(t, "", []string{certify(t, golden, "least-waste", nil)}, "certificate", "SelectVictims of least-waste", "SCORE", "n1 was chosen of 2 options.")

@@ -19,7 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// listed is an evaluation that evicts.
+// listed is an evaluation that evicts, or with --all one that calls the policy.
 type listed struct {
 	Number  int      `json:"number"`
 	At      string   `json:"at"`
@@ -49,7 +49,8 @@ func (c *command) play(ctx context.Context, f *simrun.ScenarioFile) (*decision, 
 	var all []listed
 	err = simrun.PlayRecorded(ctx, f, c.policy, tiebreak.Order{}, resolve, func(r *simrun.Recorded) bool {
 		l := summary(r)
-		if len(l.Evicted) == 0 && r.Failed == nil {
+		isCalled := c.all && len(r.Calls) > 0
+		if len(l.Evicted) == 0 && r.Failed == nil && !isCalled {
 			return true
 		}
 		l.Number = len(all) + 1
@@ -88,10 +89,16 @@ func (c *command) wants(l *listed) bool {
 
 func (c *command) notFound(f *simrun.ScenarioFile, all []listed) error {
 	switch {
+	case len(all) == 0 && c.all:
+		return cmdutil.Usagef("use a recording in which nodes are full", "%s: no evaluation calls the policy", f.Path)
 	case len(all) == 0:
-		return cmdutil.Usagef("use a recording with evictions, or another --policy", "%s: no evaluation evicts", f.Path)
+		return cmdutil.Usagef("add --all for evaluations that evict nothing, or use another --policy", "%s: no evaluation evicts", f.Path)
+	case c.alloc != "" && c.all:
+		return cmdutil.Usagef("`cede policy debug "+f.Path+" --list --all` lists them", "%s: no evaluation that calls the policy concerns %s", f.Path, c.alloc)
 	case c.alloc != "":
-		return cmdutil.Usagef("`cede policy debug "+f.Path+" --list` lists them", "%s: no evaluation that evicts concerns %s", f.Path, c.alloc)
+		return cmdutil.Usagef("`cede policy debug "+f.Path+" --list` lists them; --all adds those that evict nothing", "%s: no evaluation that evicts concerns %s", f.Path, c.alloc)
+	case c.all:
+		return cmdutil.Usagef(fmt.Sprintf("use --decision 1 to %d", len(all)), "%s: %s the policy, not %d", f.Path, cmdutil.Count(len(all), "evaluation calls", "evaluations call"), c.number)
 	}
 	return cmdutil.Usagef(fmt.Sprintf("use --decision 1 to %d", len(all)), "%s: %s, not %d", f.Path, cmdutil.Count(len(all), "evaluation evicts", "evaluations evict"), c.number)
 }
@@ -151,6 +158,9 @@ func newPlayed(name string, r *simrun.Recorded, l *listed) (*decision, error) {
 				}
 			}
 		}
+	}
+	if len(l.Evicted) == 0 && r.Failed == nil {
+		d.Result = append(d.Result, l.Job+": nothing is evicted")
 	}
 	return d, nil
 }

@@ -33,7 +33,7 @@ func (c *command) read(ctx context.Context, name string) (*decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	selects := c.number > 0 || c.alloc != "" || c.list
+	selects := c.number > 0 || c.alloc != "" || c.list || c.all
 	switch {
 	case certificate.Is(text):
 		if c.policy != "" {
@@ -53,7 +53,7 @@ func (c *command) read(ctx context.Context, name string) (*decision, error) {
 }
 
 func oneDecision(kind string) error {
-	return cmdutil.Usagef("remove them: the file has one decision", "--decision, --alloc and --list cannot be used with %s", kind)
+	return cmdutil.Usagef("remove them: the file has one decision", "--decision, --alloc, --list and --all cannot be used with %s", kind)
 }
 
 // onlyCase returns the only golden case of a policy folder.
