@@ -52,29 +52,6 @@ func Usagef(hint, format string, args ...any) error {
 	return &Error{Exit: ExitUsage, Code: CodeUsage, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// JoinUsage returns one error of several problems of a command line, in their order, with the
-// hint of each; nil if there is none. Errors that Usagef did not return come alone.
-func JoinUsage(problems ...error) error {
-	var messages, hints []string
-	for _, err := range problems {
-		if err == nil {
-			continue
-		}
-		usage, ok := errors.AsType[*Error](err)
-		if !ok || usage.Code != CodeUsage || usage.Details != nil || len(usage.Lines) > 0 {
-			return err
-		}
-		messages = append(messages, usage.Message)
-		if !slices.Contains(hints, usage.Hint) {
-			hints = append(hints, usage.Hint)
-		}
-	}
-	if len(messages) == 0 {
-		return nil
-	}
-	return Usagef(strings.Join(hints, "; "), "%s", strings.Join(messages, "; "))
-}
-
 // JoinProblems returns an error with the problems and hints of several errors about an object,
 // such as "the command line". One error alone is returned as it is, and nil if there is none.
 func JoinProblems(object string, errs ...error) error {

@@ -182,7 +182,7 @@ func (c *comparison) check(policies int, expected string) error {
 	if c.draws < 0 {
 		add("use 1 or more", "--draws must be at least 1, not %d", c.draws)
 	}
-	if err := cmdutil.JoinUsage(problems...); err != nil {
+	if err := cmdutil.JoinProblems("the command line", problems...); err != nil {
 		return err
 	}
 	return c.players.Resolve(c.policies)

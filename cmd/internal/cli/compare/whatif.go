@@ -53,7 +53,7 @@ func (c *comparison) resolveWhatIf(failIf []string) error {
 			problems = append(problems, cmdutil.Usagef(x.hint, "%s cannot be combined with --what-if", x.flag))
 		}
 	}
-	if err := cmdutil.JoinUsage(problems...); err != nil {
+	if err := cmdutil.JoinProblems("the command line", problems...); err != nil {
 		return err
 	}
 	if err := c.check(1, "--what-if expects one or more policies"); err != nil {

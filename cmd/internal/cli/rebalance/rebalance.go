@@ -79,7 +79,7 @@ func (f *flags) check(running bool) (moves *client.Moves, err error) {
 		moves, err = cmdutil.ParseMoves(f.moves, "")
 		problems = append(problems, err)
 	}
-	return moves, cmdutil.JoinUsage(problems...)
+	return moves, cmdutil.JoinProblems("the command line", problems...)
 }
 
 func propose(ctx context.Context, c *cmdutil.Connection, moves *client.Moves) (cmdutil.Document, error) {
