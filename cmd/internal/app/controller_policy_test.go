@@ -40,7 +40,7 @@ func TestWatchedPolicy_RefusesPolicies(t *testing.T) {
 	for use, want := range map[string]string{
 		"protekt":             `unknown policy "protekt"`,
 		"./none.wasm":         "./none.wasm: no such file",
-		"karmada":             "karmada decides about bindings of member clusters only",
+		"karmada@1":           "karmada@1 decides about bindings of member clusters only",
 		"protect?minRuntme=1": "policy protect?minRuntme=1: configuration: minRuntme: unknown setting",
 	} {
 		c := &config.Config{Kubernetes: config.Kubernetes{Policy: use}}

@@ -176,7 +176,7 @@ func (c *comparison) check(policies int, expected string) error {
 	if c.stepsSet && !c.bound {
 		add("add --bound", "--bound-steps requires --bound")
 	}
-	if c.boundSteps < 1 {
+	if c.bound && c.boundSteps < 1 {
 		add("use 1 or more", "--bound-steps must be at least 1, not %d", c.boundSteps)
 	}
 	if c.draws < 0 {
