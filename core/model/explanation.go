@@ -22,6 +22,8 @@ type Explanation struct {
 }
 
 // GangReason starts a reason of Filtered that concerns a gang as a whole, and no single node.
+// Its count is 0 if the other reasons are those of an instance that lacks a node beside the
+// instances that an attempt placed.
 const GangReason = "all at once: "
 
 // A NodeReason is why one node was not chosen.
@@ -69,6 +71,8 @@ func (e *Explanation) String() string {
 		if len(notReady) > 0 {
 			text += fmt.Sprintf("; of %d %s %s", e.Nodes, noun, strings.Join(notReady, ", "))
 		}
+	} else if why := e.gangAttempt(); why != "" {
+		text = why + "; beside them, " + text
 	}
 	switch {
 	case len(e.Preempted) > 0:
@@ -83,8 +87,10 @@ func (e *Explanation) String() string {
 // single node and many for several are its words.
 func appendCounts(parts []string, counts map[string]int, one, many string) []string {
 	keys := make([]string, 0, len(counts))
-	for k := range counts {
-		keys = append(keys, k)
+	for k, n := range counts {
+		if n > 0 {
+			keys = append(keys, k)
+		}
 	}
 	slices.SortFunc(keys, func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
@@ -251,6 +257,16 @@ func (e *Explanation) gangReason() string {
 	}
 	for why := range e.Filtered {
 		if strings.HasPrefix(why, GangReason) {
+			return why
+		}
+	}
+	return ""
+}
+
+// gangAttempt returns the reason that states how much of a gang an attempt placed; "": none.
+func (e *Explanation) gangAttempt() string {
+	for why, n := range e.Filtered {
+		if n == 0 && strings.HasPrefix(why, GangReason) {
 			return why
 		}
 	}

@@ -158,6 +158,46 @@ func TestGang_ExplainsThatNoDomainTakesAll(t *testing.T) {
 	}
 }
 
+// The reason of a gang without domains names how much of it was placed before a node was
+// lacking: the nodes of the reason have capacity without the gang.
+func TestGang_ExplainsHowMuchAnAttemptPlaced(t *testing.T) {
+	t.Parallel()
+	anywhere := func(count int) *coretest.JobBuilder {
+		return job("j", 50, 2, 1).Count(count).Change(func(j *model.Job) { j.AllAtOnce = true })
+	}
+	for _, c := range []struct {
+		name  string
+		setup func(w *fixture)
+		want  string
+	}{
+		{"free capacity", func(w *fixture) { w.job(anywhere(3).Obj()) },
+			"all at once: an attempt placed 2 of 3 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less"},
+		{"capacity of lower priorities", func(w *fixture) {
+			w.run(job("low", 20, 2, 1).Obj(), "a", "n0", "b", "n1")
+			w.job(anywhere(3).Obj())
+		}, "all at once: an attempt placed 2 of 3 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less"},
+		{"no capacity for any instance", func(w *fixture) {
+			w.run(job("high", 50, 2, 1).Obj(), "a", "n0", "b", "n1")
+			w.job(anywhere(3).Obj())
+		}, "0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less"},
+		{"a gang of one", func(w *fixture) {
+			w.run(job("high", 50, 2, 1).Obj(), "a", "n0", "b", "n1")
+			w.job(anywhere(1).Obj())
+		}, "0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newFixture(t)
+			w.node("n0", inRack("r0", "z0", 1))
+			w.node("n1", inRack("r0", "z0", 1))
+			c.setup(w)
+			if got := w.plan("j").Failed["g"].String(); got != c.want {
+				t.Errorf("got\n%s, want\n%s", got, c.want)
+			}
+		})
+	}
+}
+
 // A cluster in which the gang is placed in a rack alone is examined rack by rack, for fewer and
 // fewer instances: the number of the reason is what some rack takes, or above it if it is a bound.
 func TestGang_ReasonAgreesWithBruteForce(t *testing.T) {

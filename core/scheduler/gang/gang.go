@@ -2,6 +2,7 @@ package gang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -302,6 +303,7 @@ func (g *gang) fail() {
 	if len(g.bound) > 0 {
 		noDomain, bound = g.whyNoDomain()
 	}
+	attempt := g.describeAttempt()
 	e.Plan.Rollback(g.start.plan)
 	why := model.GangReason + anotherGroup
 	if g.cut > 0 {
@@ -313,11 +315,18 @@ func (g *gang) fail() {
 		if queued := e.Unplaced.Queued[group.Name]; n > queued {
 			e.Fail(group, n-queued, &model.Explanation{Nodes: nodes, Filtered: map[string]int{why: nodes}})
 		}
-		if x := e.Unplaced.Failed[group.Name]; x != nil && n > 0 && slices.Contains(bound, group) {
-			// A new one, because cached failures share their maps.
+		// Each is a new one, because cached failures share their maps.
+		switch x := e.Unplaced.Failed[group.Name]; {
+		case x == nil || n == 0:
+		case slices.Contains(bound, group):
 			again := &model.Explanation{Nodes: nodes, NotReady: x.NotReady, NoEviction: x.NoEviction, Waiting: n - 1}
 			again.Filtered = map[string]int{model.GangReason + noDomain: nodes - sum(x.NotReady)}
 			e.Unplaced.Failed[group.Name] = again
+		case attempt != "" && x.Filtered[why] == 0 && groupMayFit(e, group, 1):
+			again := *x
+			again.Filtered = map[string]int{attempt: 0}
+			maps.Copy(again.Filtered, x.Filtered)
+			e.Unplaced.Failed[group.Name] = &again
 		}
 	}
 	if g.cut == 0 {

@@ -144,6 +144,20 @@ func (g *gang) replaces() bool {
 	})
 }
 
+// describeAttempt states how many instances the greedy attempt placed. The reasons of the others
+// hold only beside these: without it, nodes would appear to lack capacity that is free, or
+// occupied by lower priorities. It returns "" if the attempt placed none.
+func (g *gang) describeAttempt() string {
+	instances, placed := 0, g.placedOf(g.order)
+	for _, list := range g.missing {
+		instances += len(list)
+	}
+	if placed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%san attempt placed %d of %d instances", model.GangReason, placed, instances)
+}
+
 // describeAll states that no domains of some levels take all instances of the gang.
 func (g *gang) describeAll(levels []topology.Level) string {
 	var keys []string
