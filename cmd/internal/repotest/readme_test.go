@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/sdk/abi"
 )
 
 // fenced lists the code blocks of a language in a page.
@@ -36,6 +38,13 @@ func TestReadme_ScenariosAreValid(t *testing.T) {
 		if _, err := scenario.Resolve(file); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestReadme_NamesVersionOfABI(t *testing.T) {
+	text := strings.Join(strings.Fields(read(t, "README.md")), " ")
+	if want := fmt.Sprintf("the policy ABI (%d.%d)", abi.Major, abi.Minor); !strings.Contains(text, want) {
+		t.Errorf("README.md does not contain %q", want)
 	}
 }
 
