@@ -31,38 +31,70 @@ func (c *checker) fuel(s *Source, p *ir.Program) {
 			"remove limits.fuel, or set it to a higher number")
 		return
 	}
+	var hooks []hookFuel
 	if s.Eligible != nil {
-		c.within(limits, MaxCandidates, fuel[0].Row+fuel[0].Option, "candidate", []Expression{*s.Eligible}, []int{0})
+		hooks = append(hooks, hookFuel{MaxCandidates, "candidate", fuel[0].Row + fuel[0].Option, []Expression{*s.Eligible}, []int{0}})
 	}
 	if len(s.Order) > 0 {
-		c.within(limits, MaxCandidates, fuel[1].Row+fuel[1].Option, "candidate", s.Order, fuel[1].Entries)
+		hooks = append(hooks, hookFuel{MaxCandidates, "candidate", fuel[1].Row + fuel[1].Option, s.Order, fuel[1].Entries})
 	}
 	if len(s.Option) > 0 {
-		c.within(limits, MaxOptions, fuel[2].Option, "option", s.Option, fuel[2].Entries)
+		hooks = append(hooks, hookFuel{MaxOptions, "option", fuel[2].Option, s.Option, fuel[2].Entries})
+	}
+	need := 0 // one limit must suffice for all hooks
+	for i := range hooks {
+		if h := &hooks[i]; h.isPossible(limits) {
+			need = max(need, h.needs())
+		}
+	}
+	for i := range hooks {
+		c.within(limits, &hooks[i], need)
 	}
 }
 
-// within reports a problem unless a call with the given number of elements has enough fuel
-// for the ticks of each. The problem is that of the entry that takes most.
-func (c *checker) within(limits policy.Limits, elements uint64, ticks int, element string, entries []Expression, parts []int) {
-	most := (policy.MaxCallFuel - limits.Fuel) / elements
-	has := min(limits.FuelPerRow, most)
-	if uint64(ticks) <= has {
+// hookFuel is the fuel that a hook may take.
+type hookFuel struct {
+	elements uint64 // the most of one call
+	element  string
+	ticks    int // for each element
+	entries  []Expression
+	parts    []int // ticks by entry
+}
+
+// most returns the ticks for each element that a call has if nothing else limits it.
+func (h *hookFuel) most(limits policy.Limits) uint64 {
+	return (policy.MaxCallFuel - limits.Fuel) / h.elements
+}
+
+// needs returns the limit for each element that suffices, in whole thousands.
+func (h *hookFuel) needs() int { return (h.ticks + 999) / 1000 * 1000 }
+
+// isPossible reports whether a policy can have the limit that suffices.
+func (h *hookFuel) isPossible(limits policy.Limits) bool {
+	return uint64(h.needs()) <= min(h.most(limits), policy.MaxLimits.FuelPerRow)
+}
+
+// within reports a problem unless a call of a hook has enough fuel for the ticks of each
+// element. The problem is that of the entry that takes most. need is the limit that suffices
+// for every hook.
+func (c *checker) within(limits policy.Limits, h *hookFuel, need int) {
+	has := min(limits.FuelPerRow, h.most(limits))
+	if uint64(h.ticks) <= has {
 		return
 	}
-	i := slices.Index(parts, slices.Max(parts))
-	reason := fmt.Sprintf("up to %d ticks of fuel for each %s; a call has %d for each", ticks, element, has)
-	if len(entries) > 1 {
-		reason = fmt.Sprintf("all entries take up to %d ticks of fuel for each %s, this one %d; a call has %d for each", ticks, element, parts[i], has)
+	i := slices.Index(h.parts, slices.Max(h.parts))
+	reason := fmt.Sprintf("up to %d ticks of fuel for each %s; a call has %d for each", h.ticks, h.element, has)
+	if len(h.entries) > 1 {
+		reason = fmt.Sprintf("all entries take up to %d ticks of fuel for each %s, this one %d; a call has %d for each", h.ticks, h.element, h.parts[i], has)
 	}
-	hint := fmt.Sprintf("shorten the rules, or set limits: {fuelPerRow: %d} in the manifest", (ticks+999)/1000*1000)
-	if entries[i].place(0).File == "" {
-		hint = fmt.Sprintf("shorten the rules, or write them to a policy.yaml with limits: {fuelPerRow: %d}", (ticks+999)/1000*1000)
+	hint := fmt.Sprintf("shorten the rules, or set limits: {fuelPerRow: %d} in the manifest", need)
+	if h.entries[i].place(0).File == "" {
+		hint = fmt.Sprintf("shorten the rules, or write them to a policy.yaml with limits: {fuelPerRow: %d}", need)
 	}
-	if uint64(ticks) > min(most, policy.MaxLimits.FuelPerRow)/1000*1000 {
-		hint = fmt.Sprintf("shorten the rules: no policy has more than %d ticks for each %s", most, element)
+	if !h.isPossible(limits) {
+		hint = fmt.Sprintf("shorten the rules: no policy has more than %d ticks for each %s", h.most(limits), h.element)
 	}
-	c.add(&entries[i], 0, reason, hint)
+	c.add(&h.entries[i], 0, reason, hint)
 }
 
 // first returns the first expression.

@@ -208,6 +208,8 @@ func TestCheck_RejectsRulesThatMayRunOutOfFuel(t *testing.T) {
 		{"one expression", "", "eligible: " + powers(50) + " > 1.0", "policy.yaml:3:13: eligible: up to 25865 ticks of fuel for each candidate; a call has 20000 for each\n"},
 		{"the remedy", "", "eligible: " + powers(50) + " > 1.0", "^\n  shorten the rules, or set limits: {fuelPerRow: 26000} in the manifest"},
 		{"the remedy helps", "limits: {fuelPerRow: 26000}", "eligible: " + powers(50) + " > 1.0", ""},
+		{"one remedy for two hooks", "", "eligible: " + powers(50) + " > 1.0\n  order: " + powers(55), "set limits: {fuelPerRow: 29000} in the manifest\npolicy.yaml:4:10: order: up to 28"},
+		{"one remedy helps two hooks", "limits: {fuelPerRow: 29000}", "eligible: " + powers(50) + " > 1.0\n  order: " + powers(55), ""},
 		{"eight entries", "", eight(powers(40)), "policy.yaml:4:5: order[0]: all entries take up to 168159 ticks of fuel for each candidate, this one 20301; a call has 20000 for each\n"},
 		{"eight entries with fuel", "limits: {fuelPerRow: 170000}", eight(powers(40)), ""},
 		{"the entry that takes most", "", "order: [1, 2, '" + powers(50) + "', victim.share]", "policy.yaml:3:18: order[2]: all entries take up to "},
