@@ -157,6 +157,8 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 		withABI(`{min: "1.7"}`):                    {fmt.Sprintf("requires 1.7, but this version of cede supports %d.%d", abi.Major, abi.Minor)},
 		withABI(`{min: "2.0"}`):                    {"requires 2.0"},
 		withABI(`{min: "0.1", max: "0.9"}`):        {"supports versions up to 0.9"},
+		"name: x\nrules:\n  order: [victim.use['cpu'], victim.age]\n": {"m.yaml: line 3: did not find expected ',' or ']'; in brackets, quote texts that contain commas, brackets or quotes"},
+		"hooks: [a}\nname: x\n": {"m.yaml: line 1: did not find expected ',' or ']'"},
 	} {
 		_, err := bundle.ParseManifest("m.yaml", []byte(text))
 		if err == nil {

@@ -141,7 +141,7 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 	if err != nil {
 		for _, p := range plainyaml.Problems(err, &m) {
 			if p.Syntax {
-				return nil, fmt.Errorf("%s: %v", name, p)
+				return nil, fmt.Errorf("%s: %v", name, withBrackets(p, text))
 			}
 			errs = append(errs, errors.New(p.String()))
 			for _, field := range affectedFields(text, p) {
@@ -155,6 +155,16 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 		return &m, PrefixLines(name, err)
 	}
 	return &m, nil
+}
+
+// withBrackets explains brackets that end too early, such as those of a list that contain an
+// expression. The library counts these lines from 0.
+func withBrackets(p plainyaml.Problem, text []byte) plainyaml.Problem {
+	if unclosed.MatchString(p.Message) {
+		p.Line = min(p.Line, bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))) + 1
+		p.Message += "; in brackets, quote texts that contain commas, brackets or quotes"
+	}
+	return p
 }
 
 // affectedFields returns the fields of a manifest that have a part on the line of a problem. If
@@ -205,6 +215,7 @@ func PrefixLines(prefix string, err error) error {
 
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
+	unclosed      = regexp.MustCompile(`^did not find expected ',' or '[]}]'$`)
 	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	hookNames     = namesOfHooks()
 )

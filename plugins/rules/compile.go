@@ -98,7 +98,11 @@ func (c *checker) add(e *Expression, offset int, reason, hint string) {
 
 // issues reports the problems that cel-go found.
 func (c *checker) issues(e *Expression, scope schema.Scope, issues *cel.Issues) {
+	_, balanced := splitOutside(e.Text, ',')
 	for _, p := range syntax.Problems(e.Text, issues, explainer(scope)) {
+		if e.bare && !balanced {
+			p.Hint = "in a list in brackets a comma ends the entry: quote an expression that contains one"
+		}
 		c.add(e, p.Offset, p.Reason, p.Hint)
 	}
 }

@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,29 @@ func TestCheck_ReportsAllProblemsAtOnce(t *testing.T) {
 	for i, want := range []string{"eligible", "eligible", "order[1]", "option"} {
 		if invalid.Problems[i].Entry != want {
 			t.Errorf("problem %d is about %s, not %s", i, invalid.Problems[i].Entry, want)
+		}
+	}
+}
+
+// A comma ends an entry of a YAML list in brackets, also within parentheses.
+func TestParseManifest_ReportsEntriesThatACommaEnds(t *testing.T) {
+	const hint = "in a list in brackets a comma ends the entry: quote an expression that contains one"
+	for _, tt := range []struct {
+		order string
+		want  int // problems with the hint
+	}{
+		{"[max(victim.share, 0.01), victim.priority]", 2},
+		{"['max(victim.share, 0.01)', victim.priority]", 0},
+		{"['max(victim.share', victim.priority]", 0},
+		{"[victim.agee, victim.priority]", 0},
+		{"\n  - max(victim.share, 0.01)", 0},
+	} {
+		source, err := rules.ParseManifest("policy.yaml", "p", []byte("rules:\n  order: "+tt.order+"\n"))
+		if err == nil {
+			_, err = rules.Check(source)
+		}
+		if n := strings.Count(fmt.Sprint(err), hint); n != tt.want {
+			t.Errorf("%s: %d hints, want %d, in\n%v", tt.order, n, tt.want, err)
 		}
 	}
 }

@@ -34,6 +34,8 @@ type Expression struct {
 	Entry string // such as order[1]
 	Text  string
 	place func(offset int) Place // of a character
+	// bare is set for an entry of a YAML list in brackets without quotes, which a comma ends.
+	bare bool
 }
 
 // ParseManifest reads the rules of a policy's manifest. Errors are of type *Error.
@@ -236,7 +238,7 @@ func (r *reader) expressions(entry string, value *yaml.Node, most int) []Express
 		}
 		switch {
 		case n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "":
-			hint := "quote an expression that begins with a character that YAML reserves, such as ! or ["
+			hint := "quote an expression that begins with a character that YAML reserves, such as ! or [, or contains a colon and a space"
 			if r.plain {
 				hint = "write " + entry + ": EXPRESSION"
 			}
@@ -244,7 +246,8 @@ func (r *reader) expressions(entry string, value *yaml.Node, most int) []Express
 		case len(n.Value) > maxText:
 			r.problem(n, name, fmt.Sprintf("%d bytes; at most %d are allowed", len(n.Value), maxText), "")
 		default:
-			list = append(list, Expression{Entry: name, Text: n.Value, place: r.placer(n)})
+			bare := value.Style&yaml.FlowStyle != 0 && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+			list = append(list, Expression{Entry: name, Text: n.Value, place: r.placer(n), bare: bare})
 		}
 	}
 	return list

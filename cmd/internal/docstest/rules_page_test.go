@@ -43,6 +43,7 @@ The rules named ` + "`default`" + ` decide what a policy leaves open. A value is
 Victims that turn out to be redundant are spared, as for every policy. Bindings of member clusters are evicted by ` + "`default`" + `.
 
 In YAML, quote an expression that contains a colon followed by a space, or begins with a character such as ` + "`!`, `[` or `'`" + `.
+In a list in brackets, also quote one that contains a comma, a bracket or a quote, or write each entry on a line of its own after ` + "`- `" + `.
 
 ## An expression without a value
 
