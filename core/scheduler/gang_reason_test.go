@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
@@ -131,6 +132,17 @@ func TestGang_ExplainsThatNoDomainTakesAll(t *testing.T) {
 		}, map[string]string{
 			"g": "all at once: another group of the job cannot be placed",
 			"h": "0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing runs that could be evicted",
+		}},
+		{"two groups of which each fits after moves", func(w *fixture) {
+			off(w)
+			w.config(func(c *model.SchedulerConfig) { c.Moves = &model.Rate{Number: 9, Window: time.Hour} })
+			racks(w, 2)
+			w.node("x", func(n *model.Node) { n.Capacity = model.Resources{"cpu": 2, "memory": 100} })
+			w.run(job("equal", 50, 2, 1).Obj(), "a", "n0")
+			w.job(together(2, "rack").Group("h", 1).Ask(4, 1, 0).Obj())
+		}, map[string]string{
+			"g": "all at once: no choice of domains by rack takes all 3 instances; the best attempt placed 1; no preemption: preemption is off for service jobs",
+			"h": "all at once: no choice of domains by rack takes all 3 instances; the best attempt placed 1; no preemption: preemption is off for service jobs",
 		}},
 		{"instances that run", func(w *fixture) {
 			racks(w, 3, 9)

@@ -61,15 +61,16 @@ func hasEvictionRules(snap *state.Snapshot) bool {
 // the nodes.
 func (g *gang) mayFit() bool {
 	for i, group := range g.e.Job.Groups {
-		if !groupMayFit(g.e, group, len(g.missing[i])) {
+		if !groupMayFit(g.e, group, len(g.missing[i]), g.e.Preemption.Ceiling) {
 			return false
 		}
 	}
 	return true
 }
 
-// groupMayFit reports whether need instances may fit. It ends as soon as they do.
-func groupMayFit(e *placement.Evaluation, group *model.Group, need int) bool {
+// groupMayFit reports whether need instances may fit once everything up to a ceiling has left. It
+// ends as soon as they do.
+func groupMayFit(e *placement.Evaluation, group *model.Group, need int, ceiling int64) bool {
 	checker := feasible.NewNodeChecker(group, e.State.Base.ClassCount())
 	// Other rules are ignored here: the result is an upper bound.
 	perNode := math.MaxInt
@@ -84,7 +85,7 @@ func groupMayFit(e *placement.Evaluation, group *model.Group, need int) bool {
 				return true
 			}
 			if chunk.Eligible()>>i&1 == 1 && checker.Feasible(chunk, i) {
-				free := placement.FreeableCapacity(snap, int32(c*state.ChunkSize+i), e.Preemption.Ceiling)
+				free := placement.FreeableCapacity(snap, int32(c*state.ChunkSize+i), ceiling)
 				need -= fittingInstances(&free, &group.Ask, min(need, perNode))
 			}
 		}

@@ -322,7 +322,7 @@ func (g *gang) fail() {
 			again := &model.Explanation{Nodes: nodes, NotReady: x.NotReady, NoEviction: x.NoEviction, Waiting: n - 1}
 			again.Filtered = map[string]int{model.GangReason + noDomain: nodes - sum(x.NotReady)}
 			e.Unplaced.Failed[group.Name] = again
-		case attempt != "" && x.Filtered[why] == 0 && groupMayFit(e, group, 1):
+		case attempt != "" && x.Filtered[why] == 0 && groupMayFit(e, group, 1, placement.ReclaimCeiling(e)):
 			again := *x
 			again.Filtered = map[string]int{attempt: 0}
 			maps.Copy(again.Filtered, x.Filtered)

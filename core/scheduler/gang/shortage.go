@@ -7,6 +7,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
+	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 	"github.com/cede-scheduler/cede/core/scheduler/topology"
 )
@@ -84,7 +85,7 @@ func (g *gang) whyNoDomain() (why string, groups []*model.Group) {
 		for _, group := range g.order {
 			switch {
 			case !g.isMissing(group):
-			case groupMayFit(g.e, group, len(g.missing[group.Position])):
+			case g.fitsAlone(group):
 				groups = append(groups, group)
 			default:
 				alone = false
@@ -110,7 +111,13 @@ func (g *gang) whyNoDomain() (why string, groups []*model.Group) {
 	if l.Value != "" {
 		domain = "it"
 	}
-	return fmt.Sprintf("%s; %s takes %s%s", g.describeLevel(s.levels[:s.depth+1]), domain, amount, g.means(s.most > s.free)), l.Groups
+	return fmt.Sprintf("%s; %s takes %s%s", g.describeLevel(s.levels[:s.depth+1]), domain, amount, means(g.e, s.most > s.free)), l.Groups
+}
+
+// fitsAlone reports whether the other groups of the gang may be the reason that one is not placed.
+func (g *gang) fitsAlone(group *model.Group) bool {
+	need := len(g.missing[group.Position])
+	return g.placedOf([]*model.Group{group}) == need || groupMayFit(g.e, group, need, placement.ReclaimCeiling(g.e))
 }
 
 // fewestPlaced returns how many instances some domain takes without doubt: as many as were
@@ -197,12 +204,12 @@ func (g *gang) describeLevel(levels []topology.Level) string {
 }
 
 // means returns by which means the amounts were computed. more is set if they add instances.
-func (g *gang) means(more bool) string {
+func means(e *placement.Evaluation, more bool) string {
 	var words []string
-	if g.e.Preemption.Allowed {
+	if e.Preemption.Allowed {
 		words = append(words, "evictions")
 	}
-	if g.e.Moves.Allowed() {
+	if e.Moves.Allowed() {
 		words = append(words, "moves")
 	}
 	switch {
