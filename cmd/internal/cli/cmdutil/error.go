@@ -53,9 +53,15 @@ func Usagef(hint, format string, args ...any) error {
 }
 
 // JoinProblems returns an error with the problems and hints of several errors about an object,
-// such as "the command line". One error alone is returned as it is, and nil if there is none.
-func JoinProblems(object string, errs ...error) error {
-	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+// such as "the command line", each once. One error alone is returned as it is, and nil if there
+// is none.
+func JoinProblems(object string, problems ...error) error {
+	var errs []error
+	for _, err := range problems {
+		if err != nil && !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
+			errs = append(errs, err)
+		}
+	}
 	if len(errs) == 0 {
 		return nil
 	}

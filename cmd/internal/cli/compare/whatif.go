@@ -46,6 +46,7 @@ func (c *comparison) resolveWhatIf(failIf []string) error {
 		{c.resume, "--resume", "remove --resume"},
 		{c.seeds != 1, "--seeds", "remove --seeds"},
 		{c.bound, "--bound", "remove --bound"},
+		{c.stepsSet, "--bound-steps", "remove --bound-steps"},
 		{c.data.Enabled(), "--output-dir", "use -o json"},
 		{len(failIf) > 0, "--fail-if", "use -o json"},
 	} {
