@@ -98,7 +98,8 @@ func (t *optionTable) fillBounds(bounds []Bound) {
 
 // addJoint adds a feasible option for a way to place a gang.
 func (s *search) addJoint(j *Joint, charged *protect.Charges) {
-	first := j.Placed[0]
+	// A gang that is placed in another order of its groups starts with another one.
+	first := j.Placed[max(0, slices.IndexFunc(j.Placed, func(a *model.Allocation) bool { return a.Group.Name == s.req.Group.Name }))]
 	s.addOption(first.NodePos, s.deviceWay(first))
 	o := &s.options[len(s.options)-1]
 	o.feasible, o.solution = true, &solution{evaluatedAt: first.NodePos}

@@ -193,15 +193,23 @@ func (t *optionTable) fillDevices(s *search) {
 		node := fit.At(s.scope.Snap, opt.pos)
 		choice := s.deviceChoice(opt)
 		for r := range ask.Devices {
-			o.DeviceNeed[r] = append(o.DeviceNeed[r], columns.DeviceNeed(ask, node.Capacity(), choice, r))
-			o.DeviceGroup[r] = append(o.DeviceGroup[r], int32(choice[r]))
+			need, group := 0.0, int32(0)
+			if choice != nil {
+				need, group = columns.DeviceNeed(ask, node.Capacity(), choice, r), int32(choice[r])
+			}
+			o.DeviceNeed[r], o.DeviceGroup[r] = append(o.DeviceNeed[r], need), append(o.DeviceGroup[r], group)
 		}
 	}
 }
 
-// deviceChoice returns the device groups with which an option serves the requests.
+// deviceChoice returns the device groups with which an option serves the requests. It is nil if
+// the node has none: a bound may be that of a domain for other groups of the gang.
 func (s *search) deviceChoice(o *option) []int16 {
-	return s.scope.Snap.NodeAt(o.pos).DeviceChoices(&s.req.Group.Ask)[o.device]
+	choices := s.scope.Snap.NodeAt(o.pos).DeviceChoices(&s.req.Group.Ask)
+	if int(o.device) >= len(choices) {
+		return nil
+	}
+	return choices[o.device]
 }
 
 // fillVictims fills the victims of every option in picking order. A victim may be on
@@ -270,10 +278,11 @@ func (t *optionTable) fillVictim(s *search, v *sdk.Rows, opt *option, x int32) {
 	}
 	if len(v.Devices) > 0 {
 		node := s.scope.Snap.NodeAt(opt.pos)
-		for r, at := range s.deviceChoice(opt) {
+		choice := s.deviceChoice(opt)
+		for r := range v.Devices {
 			n := 0.0
-			if isHere {
-				n = columns.DeviceUse(node, row.Alloc, at)
+			if isHere && choice != nil {
+				n = columns.DeviceUse(node, row.Alloc, choice[r])
 			}
 			v.Devices[r] = append(v.Devices[r], n)
 		}

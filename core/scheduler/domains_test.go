@@ -233,3 +233,40 @@ func TestGang_UsesWhatLaterVictimsFree(t *testing.T) {
 		}
 	}
 }
+
+// The groups of a gang may request different devices: the policy is called about all of them by
+// way of the first, and neither the nodes nor the domains of the others need its devices.
+func TestGang_ComparesNodesWithoutDevicesOfFirstGroup(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*model.Job){
+		"nodes": func(*model.Job) {},
+		"domains": func(j *model.Job) {
+			for i, g := range j.Groups {
+				app := fmt.Sprint("app", i)
+				g.Labels, g.Colocate = labels(app), term(app, "rack")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFixture(t)
+			for i := range 4 {
+				id := fmt.Sprint("n", i)
+				w.node(id, func(n *model.Node) {
+					n.Attributes = map[string]string{"rack": fmt.Sprint("r", i)}
+					if i > 1 {
+						n.Devices = []model.Device{{ID: "acme/gpu/a", Count: 1}}
+					}
+				})
+				w.run(job("low"+id, 10, 10, 1).Obj(), "v"+id, id)
+			}
+			j := job("j", 50, 6, 1).With(func(g *model.Group) {
+				g.Devices = []model.DeviceRequest{{ID: "gpu", Count: 1}}
+			}).Group("h", 1).Ask(5, 1, 0).Change(change).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj()
+			w.job(j)
+			if out := w.plan("j"); len(out.Failed) > 0 || len(out.Plan.Groups) != 1 || len(out.Plan.Groups[0].Placements) != 2 {
+				t.Errorf("got %s", format(out))
+			}
+		})
+	}
+}
