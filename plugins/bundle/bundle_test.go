@@ -173,15 +173,21 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 	}
 }
 
-// A misspelt or mistyped field is one problem: its value is missing for the others.
+// A misspelt, mistyped or duplicate field is one problem: its value is missing for the others.
 func TestParseManifest_ListsNoConsequences(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"naem: x\nrules: {order: victim.age}\n":                            `m.yaml: line 1: unknown field "naem": must be `,
-		"name: x\nversion: one\nrules: {order: victim.age}\n":              "m.yaml: line 2: expected an integer, found the string one",
-		"name: x\nrules: [order]\n":                                        "m.yaml: line 2: expected fields, found a list",
-		"name: x\nuse: {oder: default}\n":                                  `m.yaml: line 2: use: unknown hook "oder": must be eligible, order, option or bindings`,
-		"name: x\nrules: {order: victim.age}\nlimits:\n  fuel: much\n":     "m.yaml: line 4: expected an integer of 0 or more, found the string much",
+		"naem: x\nrules: {order: victim.age}\n":                        `m.yaml: line 1: unknown field "naem": must be `,
+		"name: x\nversion: one\nrules: {order: victim.age}\n":          "m.yaml: line 2: expected an integer, found the string one",
+		"name: x\nrules: [order]\n":                                    "m.yaml: line 2: expected fields, found a list",
+		"name: x\nuse: {oder: default}\n":                              `m.yaml: line 2: use: unknown hook "oder": must be eligible, order, option or bindings`,
+		"name: x\nrules: {order: victim.age}\nlimits:\n  fuel: much\n": "m.yaml: line 4: expected an integer of 0 or more, found the string much",
+		"name: x\nname: y\nrules: {order: victim.age}\n":               `m.yaml: line 2: mapping key "name" already defined at line 1`,
+		"name: x\nrules: {order: now, order: now}\n":                   `m.yaml: line 2: mapping key "order" already defined at line 2`,
+		"- name: x\n": "m.yaml: line 1: expected fields, found a list",
+		"rules":       "m.yaml: line 1: expected fields, found the string rules",
+		"---\n":       "m.yaml is empty",
+		"name: x\nrules: {order: victim.age}\n---\nlimits: {fuel: 1}\n":    "m.yaml: line 3: unexpected second document: a manifest is one document",
 		"name: x\nrules: {order: victim.age}\nhooks: {a: b}\nabi: [1.0]\n": "m.yaml: line 3: expected a list, found a set of fields\nm.yaml: line 4: expected fields, found a list",
 	} {
 		if _, err := bundle.ParseManifest("m.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "\n") != strings.Count(want, "\n") {

@@ -127,29 +127,32 @@ func (m *Manifest) setDefaults() {
 
 // ParseManifest parses a manifest. Errors refer to it as name and list every problem, one
 // per line. With an error it returns the manifest of the valid values, or nil if the text is
-// not YAML.
+// not YAML with one set of fields, each given once.
 func ParseManifest(name string, text []byte) (*Manifest, error) {
+	var document yaml.Node
+	if err := parseDocument(text, &document); errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s is empty; run `cede policy init` to create a manifest", name)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %v", name, withBrackets(plainyaml.Problems(err, nil)[0], text))
+	}
 	var m Manifest
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	err := d.Decode(&m)
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is empty; run `cede policy init` to create a manifest", name)
-	}
 	invalid := map[string]bool{} // fields whose values were not decoded
 	var errs []error
 	if err != nil {
 		for _, p := range plainyaml.Problems(err, &m) {
-			if p.Syntax {
-				return nil, fmt.Errorf("%s: %v", name, withBrackets(p, text))
-			}
 			errs = append(errs, errors.New(p.String()))
-			for _, field := range affectedFields(text, p) {
+			for _, field := range affectedFields(&document, p) {
 				invalid[field] = true
 			}
 		}
 	}
-	m.setEmpty(text)
+	if err != nil && !hasFields(&document) {
+		return nil, PrefixLines(name, errors.Join(errs...)) // no field was decoded
+	}
+	m.setEmpty(&document)
 	m.setDefaults()
 	if err := errors.Join(append(errs, m.check(invalid))...); err != nil {
 		return &m, PrefixLines(name, err)
@@ -167,13 +170,47 @@ func withBrackets(p plainyaml.Problem, text []byte) plainyaml.Problem {
 	return p
 }
 
+// parseDocument parses the only YAML document of a text. It returns io.EOF if the text
+// contains none, or only null.
+func parseDocument(text []byte, document *yaml.Node) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(document); err != nil {
+		return err
+	}
+	var next yaml.Node
+	switch err := d.Decode(&next); {
+	case err == nil:
+		return fmt.Errorf("line %d: unexpected second document: a manifest is one document", next.Line)
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	if document.Content[0].ShortTag() == "!!null" {
+		return io.EOF
+	}
+	return nil
+}
+
+// hasFields reports whether a document is a set of fields, each given once. Others have no
+// fields for the decoder.
+func hasFields(document *yaml.Node) bool {
+	root := document.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return false
+	}
+	given := map[string]bool{}
+	for i := 0; i < len(root.Content); i += 2 {
+		key := root.Content[i]
+		if key.Kind == yaml.ScalarNode && given[key.Value] {
+			return false
+		}
+		given[key.Value] = key.Kind == yaml.ScalarNode
+	}
+	return true
+}
+
 // affectedFields returns the fields of a manifest that have a part on the line of a problem. If
 // a field is unknown, those that are missing are added: it may be one of them, misspelt.
-func affectedFields(text []byte, p plainyaml.Problem) (fields []string) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil || len(document.Content) == 0 {
-		return nil // the decoder accepted it as YAML
-	}
+func affectedFields(document *yaml.Node, p plainyaml.Problem) (fields []string) {
 	present := map[string]bool{}
 	pairs := document.Content[0].Content
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -188,16 +225,15 @@ func affectedFields(text []byte, p plainyaml.Problem) (fields []string) {
 // setEmpty sets rules or use if the manifest has the field and no value was decoded: all its
 // entries are comments, or it has another type. The field selects the defaults of others,
 // and check reports it if it is empty.
-func (m *Manifest) setEmpty(text []byte) {
-	var fields map[string]any
-	if err := yaml.Unmarshal(text, &fields); err != nil {
-		return // the manifest is not a mapping, which the decoder has reported
-	}
-	if _, ok := fields[Rules]; ok && m.Rules == nil {
-		m.Rules = map[string]any{}
-	}
-	if _, ok := fields[Uses]; ok && m.Use == nil {
-		m.Use = &Use{}
+func (m *Manifest) setEmpty(document *yaml.Node) {
+	pairs := document.Content[0].Content
+	for i := 0; i < len(pairs); i += 2 {
+		switch field := pairs[i].Value; {
+		case field == Rules && m.Rules == nil:
+			m.Rules = map[string]any{}
+		case field == Uses && m.Use == nil:
+			m.Use = &Use{}
+		}
 	}
 }
 
