@@ -140,12 +140,16 @@ func (s *simImport) run(name, src string) error {
 	}
 	from.MaxBytes = s.maxBytes
 	progress := s.env.Progress()
-	f, report, err := format.Import(s.opts, from.Observe(func(p importer.Progress) {
+	from = from.Observe(func(p importer.Progress) {
 		progress.Show(func(elapsed time.Duration) string { return importLine(filepath.Base(src), p, elapsed) })
-	}))
+	})
+	f, report, err := format.Import(s.opts, from)
 	progress.Done()
 	if err != nil {
 		return notImported(name, src, from, err)
+	}
+	if err := requireWriteFlag(s.env, s.to, filesOf(src, from)...); err != nil {
+		return err // an input that the format finds by itself, such as nodes.txt
 	}
 	if err := simrun.WriteScenario(s.env, s.to, f); err != nil {
 		return err
@@ -209,18 +213,33 @@ func (f onlyFile) Stat() (fs.FileInfo, error) { return nil, errors.ErrUnsupporte
 // files if that is another one.
 func notImported(format, src string, from importer.Source, err error) error {
 	message := fmt.Sprintf("%s: %v", src, err)
-	folder := src
-	if from.File != "" {
-		folder = filepath.Dir(src)
-	}
 	if _, ok := errors.AsType[*importer.FileError](err); ok {
-		message = located(folder, err)
+		message = located(folderOf(src, from), err)
 	}
 	hint := "`cede sim import --help` lists formats and options"
 	if other := importer.Recognise(from, format); other != "" && other != format && src != cmdutil.Stdin {
 		hint = fmt.Sprintf("it seems to be of the format %s: cede sim import %s %s -w FILE", other, other, src)
 	}
 	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: message, Hint: hint}
+}
+
+// folderOf returns the folder of a source.
+func folderOf(src string, from importer.Source) string {
+	if from.File != "" {
+		return filepath.Dir(src)
+	}
+	return src
+}
+
+// filesOf returns the paths of the files that were read. Standard input has none.
+func filesOf(src string, from importer.Source) (paths []string) {
+	if src == cmdutil.Stdin {
+		return nil
+	}
+	for _, file := range from.Files() {
+		paths = append(paths, filepath.Join(folderOf(src, from), filepath.FromSlash(file)))
+	}
+	return paths
 }
 
 // located returns the text of an error in files of a folder, with their full paths.

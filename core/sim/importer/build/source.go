@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -275,6 +276,15 @@ func (s Source) Expect(names ...string) {
 			p.Total += info.Size()
 		}
 	}
+}
+
+// Files returns the names of the files that were read or that Expect announced. It returns nil
+// for a Source that is not observed.
+func (s Source) Files() []string {
+	if s.progress == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(s.progress.expected))
 }
 
 // counted is a file that counts its bytes as they are read.
