@@ -234,11 +234,12 @@ func (env *Env) CheckWritable(name string) error {
 	return WriteError(name, env.Files.Writable(name))
 }
 
-// CheckOutput is CheckWritable for a file that must not be one of the inputs of a command.
-func (env *Env) CheckOutput(name string, inputs ...string) error {
+// CheckOutput is CheckWritable for the file of a flag, which must not be one of the inputs of
+// the command.
+func (env *Env) CheckOutput(flag, name string, inputs ...string) error {
 	for _, input := range inputs {
 		if name != Stdin && env.isSameFile(name, input) {
-			return Usagef("use another name; nothing was changed", "-w %s is an input of this command", name)
+			return Usagef("use another name; nothing was changed", "%s %s is an input of this command", flag, name)
 		}
 	}
 	return env.CheckWritable(name)

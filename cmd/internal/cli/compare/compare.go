@@ -116,12 +116,21 @@ the cluster of each scenario, and the report shows what each policy would evict.
 		if err := resolve(*failIf); err != nil {
 			return err
 		}
+		inputs := slices.Clone(files)
+		if *work != "" {
+			inputs = append(inputs, *work)
+		}
+		if c.html != "" {
+			if err := env.CheckOutput("--html", c.html, inputs...); err != nil {
+				return err
+			}
+		}
 		return c.players.WithCallLog(func() error {
 			if *work != "" {
 				return c.whatIf(cmd.Context(), files, *work)
 			}
 			return c.files(cmd.Context(), files)
-		})
+		}, inputs...)
 	}
 	return cmd
 }

@@ -54,14 +54,14 @@ durations and kill times. No server is contacted.`,
 			return err
 		}
 		if to != "" {
-			if err := env.CheckOutput(to, args...); err != nil {
+			if err := env.CheckOutput("-w", to, args...); err != nil {
 				return err
 			}
 		}
 		if err := r.players.Resolve(r.played()); err != nil {
 			return err
 		}
-		return r.players.WithCallLog(func() error { return r.calibrate(cmd.Context(), args[0], args[1], to) })
+		return r.players.WithCallLog(func() error { return r.calibrate(cmd.Context(), args[0], args[1], to) }, args...)
 	}
 	return cmd
 }

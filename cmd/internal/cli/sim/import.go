@@ -123,7 +123,7 @@ func requireWriteFlag(env *cmdutil.Env, to string, inputs ...string) error {
 	if to == "" {
 		return cmdutil.Usagef("add -w FILE, or -w - for standard output", "-w is required")
 	}
-	return env.CheckOutput(to, inputs...)
+	return env.CheckOutput("-w", to, inputs...)
 }
 
 func (s *simImport) run(name, src string) error {

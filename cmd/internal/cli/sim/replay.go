@@ -80,7 +80,7 @@ No server is contacted.`,
 		if err := r.players.Resolve(r.played()); err != nil {
 			return err
 		}
-		return r.players.WithCallLog(func() error { return r.replay(cmd.Context(), args[0]) })
+		return r.players.WithCallLog(func() error { return r.replay(cmd.Context(), args[0]) }, args...)
 	}
 	return cmd
 }

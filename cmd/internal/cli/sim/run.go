@@ -81,7 +81,7 @@ No server is contacted, and files are not changed.`,
 		if err := r.players.Resolve(r.played()); err != nil {
 			return err
 		}
-		return r.players.WithCallLog(func() error { return r.files(cmd.Context(), files) })
+		return r.players.WithCallLog(func() error { return r.files(cmd.Context(), files) }, files...)
 	}
 	return cmd
 }

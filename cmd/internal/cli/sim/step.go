@@ -60,7 +60,7 @@ the lines. No server is contacted.`,
 		if err := r.players.Resolve(r.played()); err != nil {
 			return err
 		}
-		return r.players.WithCallLog(func() error { return r.step(cmd.Context(), files[0], full) })
+		return r.players.WithCallLog(func() error { return r.step(cmd.Context(), files[0], full) }, files...)
 	}
 	return cmd
 }

@@ -140,8 +140,13 @@ func (p *PolicyFlags) openCallLog() (stop func() error, err error) {
 }
 
 // WithCallLog runs play. If a log of policy calls was requested, it is written
-// meanwhile.
-func (p *PolicyFlags) WithCallLog(play func() error) error {
+// meanwhile. The log must not be one of the inputs of the command.
+func (p *PolicyFlags) WithCallLog(play func() error, inputs ...string) error {
+	if p.callLogFile != "" {
+		if err := p.env.CheckOutput("--policy-log", p.callLogFile, inputs...); err != nil {
+			return err
+		}
+	}
 	stop, err := p.openCallLog()
 	if err != nil {
 		return err

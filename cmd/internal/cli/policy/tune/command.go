@@ -101,7 +101,7 @@ in FOLDER.runs; the same command with --resume plays the others only.`,
 		if err != nil {
 			return err
 		}
-		return c.players.WithCallLog(func() error { return c.run(cmd.Context(), search) })
+		return c.players.WithCallLog(func() error { return c.run(cmd.Context(), search) }, c.on...)
 	}
 	return cmd
 }
@@ -172,7 +172,7 @@ func (c *command) checkOutput() error {
 		return cmdutil.Usagef("use a new folder; nothing was changed", "folder %s is not empty", c.dir)
 	}
 	if c.html != "" {
-		return c.env.CheckWritable(c.html)
+		return c.env.CheckOutput("--html", c.html, c.on...)
 	}
 	c.html = filepath.Join(c.dir, "report.html")
 	return nil
