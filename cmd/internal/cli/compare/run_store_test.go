@@ -127,6 +127,10 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 		if exit != cmdutil.ExitUsage || !strings.Contains(w.Err.String(), tc.want) {
 			t.Errorf("%s: exit %d, stderr %s", name, exit, &w.Err)
 		}
+		// Without --resume a file with runs is refused as well.
+		if removes := strings.Contains(w.Err.String(), "remove the file and --resume"); removes != (tc.runs != "") {
+			t.Errorf("%s: wrong hint: %s", name, &w.Err)
+		}
 		if w.Files["r.html.runs"] != tc.runs {
 			t.Errorf("%s: the file was changed", name)
 		}

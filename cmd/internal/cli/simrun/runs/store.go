@@ -90,7 +90,7 @@ func (s *Store) Open(resume bool) error {
 		return err
 	}
 	if len(s.runs) == 0 {
-		return cmdutil.Usagef("remove --resume to start from the beginning", "cannot resume %s: it contains no finished run", s.file)
+		return cmdutil.Usagef("remove the file and --resume to start from the beginning", "cannot resume %s: it contains no finished run", s.file)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (s *Store) read(r io.Reader) error {
 }
 
 func (s *Store) refuse(reason string) error {
-	return cmdutil.Usagef("repeat the interrupted command with --resume, or remove --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
+	return cmdutil.Usagef("repeat the interrupted command with --resume, or remove the file and --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
 }
 
 // Check returns an error if a stored run is not one that the command plays, or has another
