@@ -182,8 +182,10 @@ func TestGang_ExplainsHowMuchAnAttemptPlaced(t *testing.T) {
 		setup func(w *fixture)
 		want  string
 	}{
-		{"free capacity", func(w *fixture) { w.job(anywhere(3).Obj()) },
-			"all at once: an attempt placed 2 of 3 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less"},
+		{
+			"free capacity", func(w *fixture) { w.job(anywhere(3).Obj()) },
+			"all at once: an attempt placed 2 of 3 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less",
+		},
 		{"capacity of lower priorities", func(w *fixture) {
 			w.run(job("low", 20, 2, 1).Obj(), "a", "n0", "b", "n1")
 			w.job(anywhere(3).Obj())
