@@ -59,7 +59,7 @@ RACE_SKIPPED  := ^(TestAnswers_(OneEvictionPerPreemptor|UnfedServerStoresBounded
 TEST_TIMEOUT ?= 20m
 # Tests of whole processes mostly wait for them, so that more packages, and more tests of
 # a package, run at a time than there are processors.
-TEST_PACKAGES ?= 3
+TEST_PACKAGES ?= 4
 TEST_PARALLEL ?= 4
 # Most of the memory of a test is garbage, so that the heap may grow before a collection.
 TEST_GOGC     ?= 400
