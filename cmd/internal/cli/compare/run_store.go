@@ -14,14 +14,16 @@ const defaultRunsFile = "compare.runs"
 
 // newRunStore opens the store of a comparison.
 func newRunStore(c *comparison) (*runs.Store, error) {
-	file := defaultRunsFile
-	switch {
-	case c.live:
+	if c.live {
 		return runs.NewStore(c.env, "", false), nil
-	case c.html != "" && c.html != cmdutil.Stdin:
+	}
+	file, hasReport := defaultRunsFile, c.html != "" && c.html != cmdutil.Stdin
+	if hasReport {
 		file = c.html + ".runs"
 	}
-	s := runs.NewStore(c.env, file, c.html != "" || c.resume)
+	// Comparisons in one folder share the default file, so that runs are written to it early
+	// only if it is to be continued.
+	s := runs.NewStore(c.env, file, hasReport || c.resume)
 	return s, s.Open(c.resume)
 }
 

@@ -177,3 +177,16 @@ func TestCompare_InterruptKeepsRunsWithoutReport(t *testing.T) {
 		t.Error("no compare.runs")
 	}
 }
+
+// Comparisons in one folder can run at a time: none writes the file that they share, unless it
+// is interrupted.
+func TestCompare_ReportOnStdoutLeavesSharedFileAlone(t *testing.T) {
+	w := clitest.New(map[string]string{"s.yaml": clitest.Contested})
+	w.Cores = 1
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.Env.Files = interruptingFiles{w, cancel}
+	if exit := compareCommand(ctx, w, "s.yaml", "-p", "default", "-p", "nomad", "--seeds", "2", "--html", "-", "-o", "name"); exit != cmdutil.ExitOK {
+		t.Errorf("exit %d, want 0: finished runs were written:\n%s", exit, &w.Err)
+	}
+}
