@@ -203,7 +203,8 @@ func (l *Loader) wasmHost(ctx context.Context) (*wasm.Host, error) {
 		return l.wasm, nil
 	}
 	host, err := wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Compiler: compiler.New(l.o.Compile, compiler.Budget{}), Log: l.o.Log})
-	if err != nil && l.o.CacheDir != "" { // an unwritable home directory must not prevent loading
+	// An unwritable home directory must not prevent loading, unless the budget requires it.
+	if err != nil && l.o.CacheDir != "" && len(l.o.Compile) == 0 {
 		if l.o.Log != nil {
 			l.o.Log.InfoContext(ctx, "compiled policies are not kept", "err", err)
 		}

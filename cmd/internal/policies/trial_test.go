@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,22 @@ func TestOpen_WithoutCacheDirectory(t *testing.T) {
 	}
 	p.AddRef()
 	p.ReleaseRef()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server compiles modules within a budget only: it loads none without its cache.
+func TestOpen_BudgetRequiresCacheDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := policies.New(policies.Options{CacheDir: filepath.Join(file, "cache"), Compile: []string{"false"}})
+	_, err := l.Open(t.Context(), policies.Request{PolicySpec: sim.PolicySpec{Use: "../../../sdk/abi/testdata/guests/decay-c.wasm"}})
+	if err == nil || !strings.Contains(err.Error(), "cache of compiled policies: mkdir "+file) {
+		t.Errorf("got %v, want the directory that cannot be used", err)
+	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
