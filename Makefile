@@ -58,8 +58,8 @@ RACE_SKIPPED  := ^(TestAnswers_(OneEvictionPerPreemptor|UnfedServerStoresBounded
 # It ends a package that hangs; a busy machine with empty caches needs several minutes.
 TEST_TIMEOUT ?= 20m
 # Tests of whole processes mostly wait for them, so that more packages, and more tests of
-# a package, run at a time than there are processors.
-TEST_PACKAGES ?= 4
+# a package, run at a time than there are processors. Normal counts keep these busy for longer.
+TEST_PACKAGES ?= $(if $(filter normal,$(COUNTS)),3,4)
 TEST_PARALLEL ?= 4
 # Most of the memory of a test is garbage, so that the heap may grow before a collection.
 TEST_GOGC     ?= 400

@@ -68,7 +68,12 @@ func TestPool_RemovesFailedMemberOutsideRaft(t *testing.T) {
 	if _, there := a.server.pool.member(id); !there {
 		t.Error("a server in Raft is removed from the list")
 	}
-	eventually(t, "the server is removed from Raft", func() bool { return a.server.server.RemovePeer(t.Context(), id) == nil })
+	eventually(t, "the server is removed from Raft", func() bool { // by the leader, which may be either on a busy machine
+		for _, s := range []*started{a, b} {
+			_ = s.server.server.RemovePeer(t.Context(), id) // not the leader, or removed already
+		}
+		return len(a.server.log.Stats().Servers) == 2
+	})
 	a.server.pool.forgetFailedOnce(time.Now().Add(forgetAfter / 2))
 	if _, there := a.server.pool.member(id); !there {
 		t.Error("the server is removed from the list at once")
