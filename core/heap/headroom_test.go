@@ -60,7 +60,7 @@ func collectUntil(done func() bool) bool {
 		if runtime.GC(); done() {
 			return true
 		}
-		time.Sleep(10 * time.Millisecond) // cleanups run on a goroutine of the runtime
+		time.Sleep(10 * time.Millisecond) // cleanups run on a goroutine of the runtime, for which nothing can wait
 	}
 	return false
 }

@@ -250,7 +250,7 @@ func (e *Evaluation) NewObservations() []*Observation {
 	return e.Observed
 }
 
-// gangReason returns the reason that concerns a gang as a whole if there is no other one.
+// gangReason returns the reason about the whole gang if it is the only one, and "" otherwise.
 func (e *Explanation) gangReason() string {
 	if len(e.Exhausted)+len(e.Preempted) > 0 || len(e.Filtered) != 1 {
 		return ""
