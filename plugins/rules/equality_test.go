@@ -14,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/rules"
+	"github.com/cede-scheduler/cede/plugins/rules/ir"
 	"github.com/cede-scheduler/cede/plugins/rules/rulestest"
 	"github.com/cede-scheduler/cede/plugins/rules/schema"
 	"github.com/cede-scheduler/cede/plugins/wasm"
@@ -44,7 +45,11 @@ var examples = []string{
 func TestModule_AnswersAsInterpreter(t *testing.T) {
 	host := newHost(t)
 	for i, text := range examples {
-		t.Run(fmt.Sprintf("example %d", i), func(t *testing.T) { compare(t, host, text, soak.Count(100, 10_000)) })
+		t.Run(fmt.Sprintf("example %d", i), func(t *testing.T) {
+			if !compare(t, host, text, soak.Count(100, 10_000)) {
+				t.Error("the rules are refused")
+			}
+		})
 	}
 	t.Run("random", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -84,8 +89,9 @@ func isRefused(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "ticks of fuel") || strings.Contains(err.Error(), "never has a value"))
 }
 
-// compare compares the module of rules with the interpreter.
-func compare(t *testing.T, host *wasm.Host, text string, cases int) {
+// checked checks rules with the most fuel that a policy can have. The program is nil if they
+// are refused.
+func checked(t *testing.T, text string) (*rules.Source, *ir.Program) {
 	t.Helper()
 	source, err := rules.ParseInline("tested", text)
 	if err != nil {
@@ -93,11 +99,19 @@ func compare(t *testing.T, host *wasm.Host, text string, cases int) {
 	}
 	source.Limits.FuelPerRow = policy.MaxLimits.FuelPerRow
 	program, err := rules.Check(source)
-	if isRefused(err) {
-		return
-	}
-	if err != nil {
+	if err != nil && !isRefused(err) {
 		t.Fatalf("%s\n%v", text, err)
+	}
+	return source, program
+}
+
+// compare compares the module of rules with the interpreter, and reports false if the rules
+// are refused.
+func compare(t *testing.T, host *wasm.Host, text string, cases int) bool {
+	t.Helper()
+	source, program := checked(t, text)
+	if program == nil {
+		return false
 	}
 	in := start(t, host, source)
 	reference := &rulestest.Policy{Program: program}
@@ -113,6 +127,7 @@ func compare(t *testing.T, host *wasm.Host, text string, cases int) {
 			t.Fatalf("case %d of\n%s\ninterpreter (-) and module (+) differ:\n%s", i, text, diff)
 		}
 	}
+	return true
 }
 
 // Texts and labels beyond their limits have the values that the interpreter defines, and

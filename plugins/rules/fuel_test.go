@@ -278,18 +278,10 @@ func TestFuel_BoundsRandomRules(t *testing.T) {
 	rejected := 0
 	for range soak.Count(60, 1000) {
 		text := randomRules(r)
-		source, err := rules.ParseInline("tested", text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source.Limits.FuelPerRow = policy.MaxLimits.FuelPerRow
-		program, err := rules.Check(source)
-		if isRefused(err) {
+		source, program := checked(t, text)
+		if program == nil {
 			rejected++
 			continue
-		}
-		if err != nil {
-			t.Fatal(err)
 		}
 		bound, err := link.FuelOf(program)
 		if err != nil {
