@@ -110,7 +110,7 @@ func (t *optionTable) fill(s *search) {
 			o.Place[i] = t.ids.ID(s.scope.Snap.NodeAt(s.options[at].pos).ID)
 		}
 	}
-	if read.Has(sdk.DeviceColumns) && len(s.req.Group.Ask.Devices) > 0 {
+	if read.Has(sdk.DeviceColumns) { // also without requests: the table has those of its last call
 		t.fillDevices(s)
 	}
 	if read.Has(sdk.VictimColumns) {

@@ -161,6 +161,7 @@ func TestMixes_StayExplained(t *testing.T) {
 		{121157, "a domain whose only node goes down no longer limits a hard spread"},
 		{84247, "a system job desires no instance on a node without its device"},
 		{84930, "of two groups that each match the terms of both, the first sees the second's placements later"},
+		{700386, "a gang of groups with devices and without is compared by its group without"},
 		{94148, "of two groups that must be near each other, one was placed near another job first"},
 	} {
 		t.Run(strconv.FormatUint(tt.seed, 10), func(t *testing.T) {
