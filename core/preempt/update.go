@@ -101,12 +101,13 @@ func (f *Finder) refreshBudgets() {
 }
 
 // addAffected adds the nodes that run evictable allocations of a job, under a budget
-// unless that is nil.
+// unless that is nil. Those of an all-or-none job leave together, so that its other groups
+// are affected as well.
 func (f *Finder) addAffected(key model.JobKey, budget *model.Budget) {
 	scope := &f.search.scope
 	for _, a := range f.index.JobAllocs(scope.Snap, key) {
 		if !a.Live() || int64(a.Job.Priority) > scope.Ceiling && !a.Job.AllOrNone ||
-			budget != nil && !budget.Matches(a.Group) {
+			budget != nil && !a.Job.AllOrNone && !budget.Matches(a.Group) {
 			continue
 		}
 		if slot, ok := f.index.Slot(scope.Snap, a.NodePos); ok {

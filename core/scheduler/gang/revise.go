@@ -8,6 +8,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
+	"github.com/cede-scheduler/cede/core/scheduler/proposal"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 )
 
@@ -35,7 +36,7 @@ type revision struct {
 
 // revise improves the placements of the gang, with groups limited to domains.
 func (g *gang) revise(domains map[*model.Group]*feasible.Domain) error {
-	if !g.isRevisable() || !g.hasLocalRules(domains) {
+	if !g.isRevisable(g.e.Plan) || !g.hasLocalRules(domains) {
 		return nil
 	}
 	r := &revision{gang: g, domains: domains, first: g.order[slices.IndexFunc(g.order, g.isMissing)], best: g.takeWay()}
@@ -44,10 +45,10 @@ func (g *gang) revise(domains map[*model.Group]*feasible.Domain) error {
 	return err
 }
 
-// isRevisable reports whether the gang evicts, and consists of placements and of evictions on
-// their own nodes alone. Moves, replaced allocations and cohorts connect several nodes.
-func (g *gang) isRevisable() bool {
-	base, group := g.e.State.Base, g.e.Plan.GroupAt(g.start.plan)
+// isRevisable reports whether a plan of the gang evicts, and consists of placements and of
+// evictions on their own nodes alone. Moves, replaced allocations and cohorts connect several nodes.
+func (g *gang) isRevisable(plan *proposal.Plan) bool {
+	base, group := g.e.State.Base, plan.GroupAt(g.start.plan)
 	if group == nil || len(group.Evictions) == 0 || len(group.Placements) < 2 || len(group.Stops) > 0 || g.e.Policy.Version.KeepsRedundant() {
 		return false
 	}
@@ -105,8 +106,8 @@ func (r *revision) run() error {
 // is reached.
 func (r *revision) improve() error {
 	r.left = maxRevised
-	tried := map[int32]bool{} // since the best way changed
-	for {
+	tried := map[int32]bool{}        // since the best way changed
+	for r.isRevisable(r.best.plan) { // a better way may evict a cohort
 		pos, ok := r.next(tried)
 		if !ok {
 			return nil
@@ -129,6 +130,7 @@ func (r *revision) improve() error {
 			tried[pos] = true
 		}
 	}
+	return nil
 }
 
 // place places missing instances in the order of groups, and returns the way in which the gang
