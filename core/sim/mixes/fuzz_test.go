@@ -162,12 +162,8 @@ func TestMixes_StayExplained(t *testing.T) {
 		{84247, "a system job desires no instance on a node without its device"},
 		{84930, "of two groups that each match the terms of both, the first sees the second's placements later"},
 		{700386, "a gang of groups with devices and without is compared by its group without"},
-<<<<<<< Updated upstream
-=======
 		{703788, "a member outside a strict budget leaves with members under it, which other evictions have used up"},
 		{703849, "the revision of a gang finds a way that evicts an all-or-none job on other nodes"},
->>>>>>> Stashed changes
-		{703788, "a member outside a strict budget leaves with members under it, which other evictions have used up"},
 		{94148, "of two groups that must be near each other, one was placed near another job first"},
 	} {
 		t.Run(strconv.FormatUint(tt.seed, 10), func(t *testing.T) {
