@@ -12,7 +12,10 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
-// Mixes combine features that affect each other. Each file describes what must happen.
+// Mixes combine features that affect each other. Each file describes what must happen. Two
+// mixes are not files: a thousand equal candidates, which the next test generates, and a file
+// of negative amounts, which testdata/errors of core/sim/scenario contains because it must be
+// refused.
 func TestMixes(t *testing.T) {
 	files, err := filepath.Glob("testdata/mixes/*.yaml")
 	if err != nil || len(files) < 30 {
