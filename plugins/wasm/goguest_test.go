@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -33,26 +31,21 @@ func score(in policy.Instance, now int64) (int64, error) {
 	return out.Tier[0], err
 }
 
-// lineOf returns the number of the line of the crash guest that contains text.
-func lineOf(text string) string {
-	source, err := os.ReadFile("testdata/crash/main.go")
-	if err != nil {
-		panic(err)
-	}
-	before, _, _ := strings.Cut(string(source), text)
-	return strconv.Itoa(1 + strings.Count(before, "\n"))
-}
-
 func TestGoGuest_ReportsCauseOfFault(t *testing.T) {
 	m := crashing(t, wasm.Options{})
+	at := func(text string) string {
+		return " at main.(*crash).ScoreVictims, " + placeOf(t, "testdata/crash/main.go", text) + " (trap: "
+	}
 	for _, c := range []struct {
 		mode  string
 		fault policy.Fault
 		says  string
 	}{
-		{"panic", policy.FaultGuest, "panic: my own words at main.(*crash).ScoreVictims, main.go:" + lineOf("my own words")},
-		{"nil", policy.FaultGuest, "panic: runtime error: invalid memory address or nil pointer dereference"},
-		{"index", policy.FaultGuest, "panic: runtime error: index out of range [2] with length 2"},
+		{"panic", policy.FaultGuest, "panic: my own words" + at("my own words")},
+		{"nil", policy.FaultGuest, "panic: runtime error: invalid memory address or nil pointer dereference [signal 0xb code=0x0 addr=0x0 pc=0x0]" + at("= in.Now")},
+		{"index", policy.FaultGuest, "panic: runtime error: index out of range [2] with length 2" + at("out.Tier[in.Rows.Len()]")},
+		{"map", policy.FaultGuest, "panic: assignment to entry in nil map" + at("c.seen[")},
+		{"conversion", policy.FaultGuest, "panic: interface conversion: interface {} is string, not int64" + at("any(c.mode)")},
 		{"memory", policy.FaultLimit, "out of memory"},
 		{"deadlock", policy.FaultGuest, "fatal error: all goroutines are asleep - deadlock!"},
 		{"recursion", policy.FaultLimit, ""}, // of the guest's stack, fuel or memory

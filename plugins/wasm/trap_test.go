@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,16 +21,16 @@ func trapGuest(t testing.TB, name string) []byte {
 	return code
 }
 
-// placeOf returns the file of testdata/trap and the line that contains text.
+// placeOf returns the name of a file and the line that contains text.
 func placeOf(t testing.TB, file, text string) string {
 	t.Helper()
-	source, err := os.ReadFile("testdata/trap/" + file)
+	source, err := os.ReadFile(file)
 	check(t, err)
 	before, _, found := strings.Cut(string(source), text)
 	if !found {
 		t.Fatalf("%s does not contain %q", file, text)
 	}
-	return file + ":" + strconv.Itoa(1+strings.Count(before, "\n"))
+	return filepath.Base(file) + ":" + strconv.Itoa(1+strings.Count(before, "\n"))
 }
 
 // trapText returns the error of a call of a module that traps.
@@ -45,8 +46,8 @@ func trapText(t *testing.T, code []byte, o wasm.Options) string {
 
 // Metering moves code, and lines refer to the code before it.
 func TestTrap_NamesFileAndLine(t *testing.T) {
-	want := "trap: integer divide by zero in pick (" + placeOf(t, "pick.h", "// the trap") +
-		"), called by cede_score_victims (" + placeOf(t, "policy.c", "// the caller") + ")"
+	want := "trap: integer divide by zero in pick (" + placeOf(t, "testdata/trap/pick.h", "// the trap") +
+		"), called by cede_score_victims (" + placeOf(t, "testdata/trap/policy.c", "// the caller") + ")"
 	for _, e := range engines {
 		for _, name := range []string{"v2", "v4", "v5"} {
 			t.Run(e.name+"/"+name, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestTrap_NamesFileAndLine(t *testing.T) {
 func TestTrap_NamesLineOfCachedModule(t *testing.T) {
 	for range 2 {
 		got := trapText(t, trapGuest(t, "v4"), wasm.Options{CacheDir: cacheDir()})
-		if want := placeOf(t, "pick.h", "// the trap"); !strings.Contains(got, want) {
+		if want := placeOf(t, "testdata/trap/pick.h", "// the trap"); !strings.Contains(got, want) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}

@@ -21,6 +21,7 @@ func main() { serve.Serve() }
 type crash struct {
 	mode string
 	kept [][]byte
+	seen map[int]int // nil
 }
 
 func (*crash) Info() policy.Info { return policy.Info{Name: "crash", Columns: policy.UseColumns} }
@@ -48,9 +49,13 @@ func (c *crash) ScoreVictims(in *policy.Candidates, out *policy.VictimScores) er
 		panic("my own words")
 	case "nil":
 		var in *policy.Candidates
-		out.Tier[0] = int64(in.Len())
+		out.Tier[0] = in.Now
 	case "index":
 		out.Tier[in.Rows.Len()] = 1
+	case "map":
+		c.seen[in.Rows.Len()] = 1
+	case "conversion":
+		out.Tier[0] = any(c.mode).(int64)
 	case "memory":
 		for {
 			c.kept = append(c.kept, make([]byte, 1<<20))
