@@ -394,22 +394,31 @@ func requireRoot(t *testing.T) {
 	}
 }
 
-func TestFaults_ReportsMissingPermissions(t *testing.T) {
-	t.Parallel()
-	requireRoot(t)
-	i := newDataImage(t, fullLogConfig, false)
-	const unprivileged = 65534
+// publicFolder returns a folder that every user may enter and write to.
+func publicFolder(t *testing.T) string {
+	t.Helper()
 	public, err := os.MkdirTemp("/tmp", "cede-test-") //nolint:usetesting // other users cannot enter the folder of a test
 	if err != nil {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { must(t, os.RemoveAll(public)) })
+	must(t, os.Chmod(public, 0o777))
+	return public
+}
+
+func TestFaults_ReportsMissingPermissions(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	i := newDataImage(t, fullLogConfig, false)
+	const unprivileged = 65534
+	public := publicFolder(t)
 	d := newServer(t, filepath.Join(public, "data"), fullLogConfig)
 	storagetest.CopyDir(t, i.dir, d.dataDir)
-	d.user, d.dir, d.configFile, d.program = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}, public, filepath.Join(public, "cede.yaml"), filepath.Join(public, "program")
+	d.process.Credential = &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
+	d.dir, d.configFile, d.program = public, filepath.Join(public, "cede.yaml"), filepath.Join(public, "program")
 	d.configure(fullLogConfig)
 	b, err := os.ReadFile(cedetest.Program(t))
-	must(t, err, os.WriteFile(d.program, b, 0o755), os.Chmod(d.configFile, 0o644), os.Chmod(public, 0o777), os.Chmod(d.dataDir, 0o711))
+	must(t, err, os.WriteFile(d.program, b, 0o755), os.Chmod(d.configFile, 0o644), os.Chmod(d.dataDir, 0o711))
 	checkContains(t, d.startupFailure(), "permission denied", "ID 65534 (chown -R)")
 	must(t, filepath.WalkDir(d.dataDir, func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Chown(path, unprivileged, unprivileged))

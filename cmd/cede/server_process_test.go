@@ -29,7 +29,7 @@ type serverProcess struct {
 	configFile string
 	url        string
 	token      string
-	user       *syscall.Credential // nil for the user of the test
+	process    syscall.SysProcAttr // user and namespaces; zero: those of the test
 	program    string              // "" for the installed cede
 	env        []string            // in addition to that of the test
 
@@ -120,7 +120,7 @@ func (d *serverProcess) launch() {
 	d.cmd.Args = []string{"cede", "agent", "-c", d.configFile}
 	d.cmd.Env = environ(append(d.env, "TMPDIR="+d.dir)...)
 	d.cmd.Dir = d.dir
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.user}
+	d.cmd.SysProcAttr = &d.process
 	d.stderr, d.exited = &outputBuffer{}, make(chan struct{})
 	d.cmd.Stderr = &tee{d.stderr, d.allOutput}
 	if err := d.cmd.Start(); err != nil {
