@@ -237,6 +237,35 @@ func (t *Translator) pods(p *Pod, g *model.Group) {
 	}
 }
 
+// PodGroupLabel is the label of groups whose pods share a topology domain with all other pods
+// of their PodGroup. Its value is the name of the PodGroup.
+const PodGroupLabel = "cede.import/pod-group"
+
+// shareDomain translates the topology constraints of a pod group to which the pods of a group
+// of the model belong; nil: to none.
+func (g *PodGroup) shareDomain(t *Translator, pods *model.Group) {
+	if g == nil {
+		return
+	}
+	if g.Spec.SchedulingConstraints.HasUnknown {
+		t.Report.warn("pods of pod groups with scheduling constraints other than topology", "those constraints left out")
+	}
+	for _, c := range g.Spec.SchedulingConstraints.Topology {
+		if c.Key == "" {
+			t.Report.warn("pods of pod groups with a topology constraint without a key", "that constraint left out")
+			continue
+		}
+		name := g.Metadata.Name
+		if pods.Labels[PodGroupLabel] != name {
+			labels := make(map[string]string, len(pods.Labels)+1)
+			maps.Copy(labels, pods.Labels)
+			labels[PodGroupLabel] = name
+			pods.Labels = labels
+		}
+		pods.Colocate = append(pods.Colocate, model.LabelTerm{Labels: map[string]string{PodGroupLabel: name}, TopologyKey: t.topology(c.Key)})
+	}
+}
+
 // term translates one term of pod affinity and appends the result to list.
 func (t *Translator) term(p *Pod, w *PodTerm, list []model.LabelTerm, subject string) []model.LabelTerm {
 	own := p.namespace()

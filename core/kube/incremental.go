@@ -78,8 +78,10 @@ func (r *IncrementalCluster) translatePod(p *Pod, daemonSet bool) (*PodTranslati
 		return nil, false
 	}
 	owner := ownerOf(p)
+	podGroup := r.pods.podGroup(p, &owner)
+	podGroup.shareDomain(r.Translator, a.group)
 	var class string
-	a.key, class = r.pods.jobKeyOf(p, &owner)
+	a.key, class = r.pods.jobKeyOf(p, &owner, podGroup)
 	a.groupKey = owner.group + " " + groupKeyOf(a.group)
 	a.job = r.pods.jobs[a.key]
 	if a.job == nil {
@@ -238,6 +240,7 @@ func (r *IncrementalCluster) TranslateGang(pods []*Pod, priority int32) (*GangTr
 		if group == nil {
 			return nil, false
 		}
+		r.pods.podGroups[p.Group()].shareDomain(r.Translator, group)
 		k := groupKeyOf(group)
 		if _, ok := known[k]; !ok {
 			known[k] = len(g.groups)

@@ -84,7 +84,7 @@ type manifestJobs struct {
 // add adds the job of a pod or pod template. Those of one pod group form one job, with the
 // priority of the group.
 func (m *manifestJobs) add(p *Pod, o owner, count int) error {
-	g := m.podGroup(p)
+	g := m.podGroup(p, &o)
 	if g != nil {
 		one := *p
 		one.Spec.Priority, one.Spec.PriorityClassName = g.Spec.Priority, g.Spec.PriorityClassName
@@ -92,9 +92,11 @@ func (m *manifestJobs) add(p *Pod, o owner, count int) error {
 		p = &one
 	}
 	job, err := m.jobOf(p, o, count, m.classes)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	g.shareDomain(m.Translator, job.Groups[0])
+	switch {
 	case g == nil:
 		m.jobs = append(m.jobs, job)
 	case m.byGroup[g] == nil:
@@ -115,10 +117,10 @@ func (m *manifestJobs) add(p *Pod, o owner, count int) error {
 	return nil
 }
 
-// podGroup returns the group of a pod in the manifests, or nil.
-func (m *manifestJobs) podGroup(p *Pod) *PodGroup {
+// podGroup returns the group of a pod in the manifests, or nil. Pods of DaemonSets have none.
+func (m *manifestJobs) podGroup(p *Pod, o *owner) *PodGroup {
 	key := p.Group()
-	if key == "" {
+	if key == "" || o.kind == kindDaemonSet {
 		return nil
 	}
 	for _, g := range m.podGroups {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,5 +74,43 @@ func TestJobsOf_ReportsIgnoredNodeName(t *testing.T) {
 		if len(notes) != want || want == 1 && !strings.Contains(notes[0].Subject, "nodeName") {
 			t.Errorf("notes %v of %s; want %d", notes, manifest, want)
 		}
+	}
+}
+
+// All pods of a pod group with a topology constraint share a domain, whichever workload
+// they are of. Those of another group do not.
+func TestJobsOf_ColocatesPodGroupByTopologyKey(t *testing.T) {
+	d, err := Read(strings.NewReader(`
+{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1beta1","metadata":{"name":"ring"},"spec":{"schedulingPolicy":{"gang":{"minCount":5}},"schedulingConstraints":{"topology":[{"key":"rack"}]}}}
+{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1beta1","metadata":{"name":"free"},"spec":{"schedulingPolicy":{"basic":{}}}}
+{"kind":"StatefulSet","metadata":{"name":"leader"},"spec":{"template":{"metadata":{"labels":{"app":"x"}},"spec":{"schedulingGroup":{"podGroupName":"ring"},"containers":[{"name":"c"}]}}}}
+{"kind":"Job","metadata":{"name":"worker"},"spec":{"parallelism":4,"completions":4,"template":{"metadata":{"labels":{"app":"x"}},"spec":{"schedulingGroup":{"podGroupName":"ring"},"containers":[{"name":"c"}]}}}}
+{"kind":"Pod","metadata":{"name":"free-0","labels":{"app":"x"}},"spec":{"schedulingGroup":{"podGroupName":"free"},"containers":[{"name":"c"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := &Report{}
+	jobs, err := NewTranslator(nil, report).JobsOf(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, j := range jobs {
+		for _, g := range j.Groups {
+			one := fmt.Sprint(j.ID, " ", g.Count, " ", g.Labels)
+			for _, term := range g.Colocate {
+				one += fmt.Sprint(" with ", term.Labels, " by ", term.TopologyKey)
+			}
+			got = append(got, one)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"free 1 map[app:x]",
+		"ring 1 map[app:x cede.import/pod-group:ring] with map[cede.import/pod-group:ring] by rack",
+		"ring 4 map[app:x cede.import/pod-group:ring] with map[cede.import/pod-group:ring] by rack",
+	}
+	if !slices.Equal(got, want) || len(report.AffectingPlacement()) > 0 {
+		t.Errorf("jobs\n%s\nwant\n%s\nnotes %v", strings.Join(got, "\n"), strings.Join(want, "\n"), report.List)
 	}
 }

@@ -326,7 +326,7 @@ type PodGroup struct {
 				MinCount int32 `json:"minCount"`
 			} `json:"gang"`
 		} `json:"schedulingPolicy"`
-		SchedulingConstraints json.RawMessage `json:"schedulingConstraints"`
+		SchedulingConstraints GroupConstraints `json:"schedulingConstraints"`
 		DisruptionMode        struct {
 			All *struct{} `json:"all"`
 		} `json:"disruptionMode"`
@@ -334,6 +334,39 @@ type PodGroup struct {
 		PriorityClassName string `json:"priorityClassName"`
 		PreemptionPolicy  string `json:"preemptionPolicy"`
 	} `json:"spec"`
+}
+
+// GroupConstraints are the scheduling constraints of a PodGroup.
+type GroupConstraints struct {
+	Topology   []TopologyConstraint
+	HasUnknown bool // there are constraints of other kinds
+}
+
+// A TopologyConstraint requires that all pods of a group are in one domain of a topology key.
+type TopologyConstraint struct {
+	Key string `json:"key"`
+}
+
+// UnmarshalJSON also records whether a later version of Kubernetes has added constraints.
+func (c *GroupConstraints) UnmarshalJSON(text []byte) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	for name, raw := range all {
+		if !strings.EqualFold(name, "topology") {
+			c.HasUnknown = c.HasUnknown || isSet(raw)
+		} else if err := json.Unmarshal(raw, &c.Topology); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DependsOnOtherNodes reports whether the feasibility of a node for a pod of the group
+// depends on other nodes: if they may share a domain of the group.
+func (g *PodGroup) DependsOnOtherNodes() bool {
+	return slices.ContainsFunc(g.Spec.SchedulingConstraints.Topology, func(c TopologyConstraint) bool { return c.Key != hostname })
 }
 
 // Key returns the key by which pods refer to the group.

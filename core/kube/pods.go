@@ -99,7 +99,9 @@ func (w *podTranslator) addPod(p *Pod) {
 	if bound {
 		w.reserve(p, g)
 	}
-	job := w.jobFor(p, &owner)
+	podGroup := w.podGroup(p, &owner)
+	podGroup.shareDomain(w.Translator, g)
+	job := w.jobFor(p, &owner, podGroup)
 	group := job.addInstance(p, g, owner.group)
 	if !bound {
 		job.Pending++
@@ -229,9 +231,9 @@ func ownerOf(p *Pod) owner {
 	return owner{kind: o.Kind, name: o.Name, group: "pods"}
 }
 
-// jobFor returns the job of a pod, which it adds if it is new.
-func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
-	key, class := w.jobKeyOf(p, o)
+// jobFor returns the job of a pod, which it adds if it is new. g is the pod's group; nil: none.
+func (w *podTranslator) jobFor(p *Pod, o *owner, g *PodGroup) *Job {
+	key, class := w.jobKeyOf(p, o, g)
 	if key.kind == kindBare {
 		w.Report.info("pods without an owner, including static pods", "one job each; if evicted they become pending, whereas Kubernetes would delete them")
 	}
@@ -251,14 +253,13 @@ func (w *podTranslator) jobFor(p *Pod, o *owner) *Job {
 }
 
 // jobKeyOf returns the job key of a pod and the name of its priority class.
-func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (key jobKey, class string) {
+func (w *podTranslator) jobKeyOf(p *Pod, o *owner, g *PodGroup) (key jobKey, class string) {
 	priority, class, neverPreempts := priorityOf(p, w.classes)
 	key = jobKey{
 		namespace: p.namespace(), kind: o.kind, owner: o.name, priority: priority, neverPreempts: neverPreempts,
 		terminating: p.Metadata.DeletionTimestamp != "",
 	}
-	g := w.podGroup(p)
-	if g == nil || o.kind == kindDaemonSet {
+	if g == nil {
 		return key, class
 	}
 	key.kind, key.owner = kindPodGroup, g.Metadata.Name
@@ -276,10 +277,11 @@ func (w *podTranslator) jobKeyOf(p *Pod, o *owner) (key jobKey, class string) {
 }
 
 // podGroup returns the group of a pod, or nil if it has none or the group is unknown. A
-// pod of an unknown group is treated as one without a group, as in kube-scheduler.
-func (w *podTranslator) podGroup(p *Pod) *PodGroup {
+// pod of an unknown group is treated as one without a group, as in kube-scheduler, and so
+// is one of a DaemonSet, which has its own node.
+func (w *podTranslator) podGroup(p *Pod, o *owner) *PodGroup {
 	key := p.Group()
-	if key == "" {
+	if key == "" || o.kind == kindDaemonSet {
 		return nil
 	}
 	g := w.podGroups[key]
@@ -287,7 +289,7 @@ func (w *podTranslator) podGroup(p *Pod) *PodGroup {
 	case g == nil:
 		w.Report.info("pods of a pod group that is not in the dump", "treated as pods without a group")
 	case g.Spec.Parent != "":
-		w.Report.info("pods of composite pod groups", "evicted and placed by their own pod group")
+		w.Report.info("pods of composite pod groups", "evicted and placed by their own pod group, without the constraints of the composite one")
 	}
 	return g
 }

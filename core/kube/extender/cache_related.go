@@ -46,6 +46,15 @@ func references(p *kube.Pod) (list []string) {
 	return list
 }
 
+// dependsOnOtherNodes reports whether the feasibility of a node for the pod depends on other
+// nodes, by its own rules or by those of its pod group.
+func dependsOnOtherNodes(c *cache, p *kube.Pod) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	g := c.related.podGroups[p.Group()]
+	return p.DependsOnOtherNodes() || g != nil && g.DependsOnOtherNodes()
+}
+
 func (o *relatedObjects) addUser(k string, p *kube.Pod) {
 	for _, to := range references(p) {
 		if o.users[to] == nil {

@@ -344,7 +344,7 @@ func (s *clusterState) collect() (d *kube.Dump, waiting []*kube.Pod) {
 func (s *clusterState) forkWith(pod *kube.Pod, proposal map[string]*kube.MetaVictims, acrossNodes bool) (q *query, ok bool, err error) {
 	txn := s.snap.Fork(s.snap.Index() + 1)
 	among := proposal // nodes of which open responses matter; nil: all
-	if pod.DependsOnOtherNodes() {
+	if dependsOnOtherNodes(s.cache, pod) {
 		among = nil
 	}
 	s.removeLeaving(txn, among)

@@ -99,3 +99,77 @@ func TestExtender_CountsDiscardedGang(t *testing.T) {
 		t.Errorf("%v answers are counted as discarded and %d are open", n, e.cache.unconfirmed())
 	}
 }
+
+// inRack returns a node of two CPUs in a rack.
+func inRack(rack, name string) string {
+	return strings.Replace(twoCPUs(name), `"labels":{`, fmt.Sprintf(`"labels":{"rack":%q,`, rack), 1)
+}
+
+// inRacks are two full racks. The cheapest pods are in both of them.
+func inRacks() string {
+	return inRack("a", "a1") + inRack("a", "a2") + inRack("b", "b1") + inRack("b", "b2") +
+		memberOf("", "a1-low", "a1", 1) + memberOf("", "a1-high", "a1", 90) + memberOf("", "a2-mid", "a2", 50) + memberOf("", "a2-high", "a2", 90) +
+		memberOf("", "b1-low", "b1", 2) + memberOf("", "b1-high", "b1", 90) + memberOf("", "b2-mid", "b2", 40) + memberOf("", "b2-high", "b2", 90)
+}
+
+// constrained returns a PodGroup with a topology constraint.
+func constrained(name, key string) string {
+	return fmt.Sprintf(`{"kind":"PodGroup","apiVersion":"scheduling.k8s.io/v1beta1","metadata":{"name":%q},"spec":{"schedulingPolicy":{"gang":{"minCount":2}},"priority":1000,
+		"schedulingConstraints":{"topology":[{"key":%q}]}}}`+"\n", name, key)
+}
+
+// A gang with a topology constraint evicts in one domain only: in that of its running pods, or
+// else in the cheapest one.
+func TestExtender_ChoosesForGangInOneDomain(t *testing.T) {
+	for name, k := range map[string]struct{ objects, want string }{
+		"no constraint":   {inRacks(), "2: a1-low b1-low"},
+		"cheapest rack":   {inRacks() + constrained("gang", "rack"), "2: b1-low b2-mid"},
+		"one node":        {inRacks() + constrained("gang", "kubernetes.io/hostname"), "2: a1-high a1-low"},
+		"unknown key":     {inRacks() + constrained("gang", "zone"), "0:"},
+		"of other groups": {inRacks() + constrained("other", "rack"), "2: a1-low b1-low"},
+		"where it runs": {
+			strings.Replace(inRacks(), memberOf("", "a2-high", "a2", 90), memberOf("gang", "a2-own", "a2", 1000), 1) + constrained("gang", "rack"), "2: a1-low a2-mid",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExtender(t)
+			e.Feed(readDump(t, k.objects), true)
+			choice, err := GangsOf(e).Choose(t.Context(), gangOf(t, 2, 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(choice.Victims)
+			if got := strings.TrimSpace(fmt.Sprintf("%d: %s", choice.Placed, strings.Join(choice.Victims, " "))); got != k.want {
+				t.Errorf("got %q, want %q", got, k.want)
+			}
+		})
+	}
+}
+
+// A pod of a group with a topology constraint is placed in the domain where the group runs, and
+// where other pods of it wait for their victims, although that node is not proposed.
+func TestExtender_PlacesPodInDomainOfItsGroup(t *testing.T) {
+	proposal := map[string][]string{"a1": {"a1-low"}, "b1": {"b1-low"}}
+	waiting := readDump(t, `{"kind":"Pod","metadata":{"name":"first","uid":"first"},"spec":{"priority":1000,"schedulingGroup":{"podGroupName":"gang"},
+		"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]},"status":{"nominatedNodeName":"b2"}}`).Pods[0]
+	for name, k := range map[string]struct {
+		objects string
+		pods    []*kube.Pod
+		want    string
+	}{
+		"alone":       {inRacks() + constrained("gang", "rack"), nil, "a1: a1-low"},
+		"beside pods": {strings.Replace(inRacks(), memberOf("", "b2-high", "b2", 90), memberOf("gang", "own", "b2", 1000), 1) + constrained("gang", "rack"), nil, "b1: b1-low"},
+		"nominated":   {inRacks() + constrained("gang", "rack"), []*kube.Pod{waiting}, "b1: b1-low"},
+		"deleted":     {inRacks(), []*kube.Pod{waiting}, "a1: a1-low"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExtender(t)
+			d := readDump(t, k.objects)
+			d.Pods = append(d.Pods, k.pods...)
+			e.Feed(d, true)
+			if got := namedVictimsOf(t, e, gangOf(t, 1, 1).Pods[0], proposal); got != k.want {
+				t.Errorf("answer %q, want %q", got, k.want)
+			}
+		})
+	}
+}

@@ -43,7 +43,12 @@ func podGroup(mode string, priority int) string {
 // namedVictims returns the answer to a preemption for one CPU with the given proposal.
 func namedVictims(t *testing.T, e *Extender, proposal map[string][]string) string {
 	t.Helper()
-	pending := readDump(t, `{"kind":"Pod","metadata":{"name":"high","uid":"high"},"spec":{"priority":1000,"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`).Pods[0]
+	return namedVictimsOf(t, e, readDump(t, `{"kind":"Pod","metadata":{"name":"high","uid":"high"},"spec":{"priority":1000,"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`).Pods[0], proposal)
+}
+
+// namedVictimsOf returns the answer to a preemption for a pod with the given proposal.
+func namedVictimsOf(t *testing.T, e *Extender, pending *kube.Pod, proposal map[string][]string) string {
+	t.Helper()
 	args := &kube.ExtenderPreemptionArgs{Pod: pending, NodeNameToMetaVictims: map[string]*kube.MetaVictims{}}
 	for node, victims := range proposal {
 		args.NodeNameToMetaVictims[node] = &kube.MetaVictims{}

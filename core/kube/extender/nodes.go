@@ -231,7 +231,7 @@ func (e *Extender) lastResults(q *nodesRequest) map[string]placement.NodeResult 
 
 // runCheck evaluates the pod on the current cluster state.
 func (e *Extender) runCheck(pod *kube.Pod) (map[string]placement.NodeResult, outcome) {
-	if !e.cache.isSynced() && pod.DependsOnOtherNodes() {
+	if !e.cache.isSynced() && dependsOnOtherNodes(e.cache, pod) {
 		return nil, outcome{result: resultUnknown}
 	}
 	changes := e.cache.changes.Load()

@@ -176,7 +176,10 @@ func randomObject(r *rand.Rand) metav1.Object {
 	}
 	switch r.IntN(10) {
 	case 0:
-		return &schedulingv1beta1.PodGroup{ObjectMeta: namespaced, Spec: schedulingv1beta1.PodGroupSpec{DisruptionMode: &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}}}
+		return &schedulingv1beta1.PodGroup{ObjectMeta: namespaced, Spec: schedulingv1beta1.PodGroupSpec{
+			DisruptionMode:        &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}},
+			SchedulingConstraints: &schedulingv1beta1.PodGroupSchedulingConstraints{Topology: []schedulingv1beta1.TopologyConstraint{{Key: "rack"}}},
+		}}
 	case 1:
 		return &resourcev1.ResourceSlice{ObjectMeta: meta, Spec: resourcev1.ResourceSliceSpec{Driver: "d", NodeName: new("o-1"), Devices: []resourcev1.Device{
 			{Name: "gpu", Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: new("A100")}}},
