@@ -17,14 +17,12 @@ type Explanation struct {
 	Exhausted  map[string]int // shortage ("memory", "port 80") to nodes
 	Preempted  map[string]int // why preemption did not help, to nodes
 	NoEviction string         // why nothing may be preempted; "" if preemption is allowed
-	Waiting    int            // further instances that were not tried after the first failure
-	Samples    []NodeReason   // a few nodes by name, ascending
+	// Gang is why the gang as a whole was not placed; "": the group explains it by itself. Reasons
+	// by node beside it are those of the next instance after the ones that an attempt placed.
+	Gang    string
+	Waiting int          // further instances that were not tried after the first failure
+	Samples []NodeReason // a few nodes by name, ascending
 }
-
-// GangReason starts a reason of Filtered that concerns a gang as a whole, and no single node.
-// Its count is 0 if the other reasons are those of an instance that lacks a node beside the
-// instances that an attempt placed.
-const GangReason = "all at once: "
 
 // A NodeReason is why one node was not chosen.
 type NodeReason struct{ NodeID, Reason string }
@@ -65,19 +63,23 @@ func (e *Explanation) String() string {
 	if e.Nodes == 1 {
 		noun = strings.TrimSuffix(many, "s")
 	}
-	text := fmt.Sprintf("0 of %d %s: %s", e.Nodes, noun, strings.Join(parts, ", "))
-	if why := e.gangReason(); why != "" {
-		text = why
-		if len(notReady) > 0 {
-			text += fmt.Sprintf("; of %d %s %s", e.Nodes, noun, strings.Join(notReady, ", "))
-		}
-	} else if why := e.gangAttempt(); why != "" {
-		text = why + "; beside them, " + text
+	text := fmt.Sprintf("0 of %d %s", e.Nodes, noun)
+	if len(parts) > 0 { // a cluster of the log's first version does not store the reason of a gang
+		text += ": " + strings.Join(parts, ", ")
+	}
+	whole := e.Gang != "" && len(e.Exhausted)+len(e.Filtered)+len(e.Preempted) == 0
+	switch {
+	case !whole && e.Gang != "":
+		text = "all at once: " + e.Gang + "; for the next one, " + text
+	case whole && len(notReady) > 0:
+		text = fmt.Sprintf("all at once: %s; of %d %s %s", e.Gang, e.Nodes, noun, strings.Join(notReady, ", "))
+	case whole:
+		text = "all at once: " + e.Gang
 	}
 	switch {
 	case len(e.Preempted) > 0:
 		text += "; eviction does not help: " + strings.Join(appendCounts(nil, e.Preempted, "on %d %s", "on %d %s"), ", ")
-	case e.NoEviction != "" && (len(e.Exhausted) > 0 || e.gangReason() != ""):
+	case e.NoEviction != "" && (len(e.Exhausted) > 0 || whole):
 		text += "; no preemption: " + e.NoEviction
 	}
 	return text
@@ -248,27 +250,4 @@ func (e *Evaluation) NewObservations() []*Observation {
 		return nil
 	}
 	return e.Observed
-}
-
-// gangReason returns the reason about the whole gang if it is the only one, and "" otherwise.
-func (e *Explanation) gangReason() string {
-	if len(e.Exhausted)+len(e.Preempted) > 0 || len(e.Filtered) != 1 {
-		return ""
-	}
-	for why := range e.Filtered {
-		if strings.HasPrefix(why, GangReason) {
-			return why
-		}
-	}
-	return ""
-}
-
-// gangAttempt returns the reason that states how much of a gang an attempt placed; "": none.
-func (e *Explanation) gangAttempt() string {
-	for why, n := range e.Filtered {
-		if n == 0 && strings.HasPrefix(why, GangReason) {
-			return why
-		}
-	}
-	return ""
 }

@@ -162,6 +162,9 @@ func TestGang_ExplainsThatNoDomainTakesAll(t *testing.T) {
 			got := map[string]string{}
 			for group, why := range out.Failed {
 				got[group] = why.String()
+				if why.Gang != "" && len(why.Filtered) > 0 {
+					t.Errorf("group %s: %+v, want a reason that counts no nodes", group, why)
+				}
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("got\n%v, want\n%v", got, c.want)
@@ -184,12 +187,12 @@ func TestGang_ExplainsHowMuchAnAttemptPlaced(t *testing.T) {
 	}{
 		{
 			"free capacity", func(w *fixture) { w.job(anywhere(3).Obj()) },
-			"all at once: an attempt placed 2 of 3 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less",
+			"all at once: an attempt placed 2 of 3 instances; for the next one, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less",
 		},
 		{"capacity of lower priorities", func(w *fixture) {
 			w.run(job("low", 20, 2, 1).Obj(), "a", "n0", "b", "n1")
 			w.job(anywhere(3).Obj())
-		}, "all at once: an attempt placed 2 of 3 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less"},
+		}, "all at once: an attempt placed 2 of 3 instances; for the next one, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 40 or less"},
 		{"no capacity for any instance", func(w *fixture) {
 			w.run(job("high", 50, 2, 1).Obj(), "a", "n0", "b", "n1")
 			w.job(anywhere(3).Obj())

@@ -152,7 +152,7 @@ running:
 events: [{at: 0s, submit: top}]
 until: 1h
 `, `4m0s top.g[0]@n1 over a, n2: b
-mpi.g lacks 2: all at once: an attempt placed 1 of 2 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
+mpi.g lacks 2: all at once: an attempt placed 1 of 2 instances; for the next one, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 0 or less
 runs top.g[0]`},
 		{"when the protected member ends, the others are evictable at once although their nodes did not change", `
 nodes: [{id: n1, capacity: {cpu: 10}}, {id: n2, capacity: {cpu: 2}}]
@@ -443,7 +443,7 @@ running:
   - {id: y, job: noisy, group: g, node: b1}
 events: [{at: 0s, submit: quiet}]
 `, `0s quiet.g[0]@a2 over x, b1: y
-noisy.g lacks 2: all at once: an attempt placed 1 of 2 instances; beside them, 0 of 3 nodes: 2 lack cpu, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
+noisy.g lacks 2: all at once: an attempt placed 1 of 2 instances; for the next one, 0 of 3 nodes: 2 lack cpu, 1 excluded by separate from allocations that exclude it by zone; eviction does not help: on 2 nothing has a priority of 0 or less
 runs l quiet.g[0]`},
 		{"a protected allocation on another node is not evicted", `
 nodes:

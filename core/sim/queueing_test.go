@@ -53,7 +53,7 @@ jobs:
 events: [{at: 0s, submit: huge}, {at: 0s, submit: small}]
 `, `0s small.g[0]@n1
 0s small.g[1]@n2
-huge.g lacks 500: all at once: an attempt placed 2 of 500 instances; beside them, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 80 or less
+huge.g lacks 500: all at once: an attempt placed 2 of 500 instances; for the next one, 0 of 2 nodes: 2 lack cpu; eviction does not help: on 2 nothing has a priority of 80 or less
 runs small.g[0] small.g[1]`},
 		{"a large job is placed partially, and small jobs use the remaining nodes", `
 nodes: [{id: n1, capacity: {cpu: 10}, attributes: {disk: ssd}}, {id: n2, capacity: {cpu: 10}}]

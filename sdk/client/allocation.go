@@ -132,6 +132,7 @@ type AllocationMetric struct {
 	NotReady    map[string]int `json:",omitempty"` // state of nodes that accept no allocations, to nodes
 	Preemption  map[string]int `json:",omitempty"` // reason why eviction did not help, to nodes
 	NoEviction  string         `json:",omitempty"` // reason why eviction is not allowed at all
+	Gang        string         `json:",omitempty"` // reason why the gang as a whole was not placed; counts of nodes beside it are of the next instance
 	Samples     []NodeReason   `json:",omitempty"` // a few nodes by name
 	Explanation string         // all of it as one sentence
 }

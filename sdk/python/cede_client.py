@@ -859,6 +859,7 @@ AllocationMetric = TypedDict(
         "ConstraintFiltered": "dict[str, int]",
         "DimensionExhausted": "dict[str, int]",
         "Explanation": "str",
+        "Gang": "str",
         "NoEviction": "str",
         "NodesEvaluated": "int",
         "NodesExhausted": "int",

@@ -201,7 +201,7 @@ func AllocMetrics(failed map[string]*model.Explanation) map[string]*client.Alloc
 		m := &client.AllocationMetric{
 			NodesEvaluated: x.Nodes, NodesFiltered: sum(x.Filtered), NodesExhausted: sum(x.Exhausted),
 			ConstraintFiltered: x.Filtered, DimensionExhausted: x.Exhausted, CoalescedFailures: x.Waiting,
-			NotReady: x.NotReady, Preemption: x.Preempted, NoEviction: x.NoEviction, Explanation: x.String(),
+			NotReady: x.NotReady, Preemption: x.Preempted, NoEviction: x.NoEviction, Gang: x.Gang, Explanation: x.String(),
 		}
 		for _, n := range x.Samples {
 			m.Samples = append(m.Samples, client.NodeReason{NodeID: n.NodeID, Reason: n.Reason})

@@ -804,6 +804,7 @@ func (e *Encoder) explanation(v *model.Explanation, m *pb.Explanation) {
 	m.Waiting = int64(v.Waiting)
 	m.Samples = encodeList(v.Samples, e.NodeReason)
 	m.Of = Text(v.Of)
+	m.Gang = Text(v.Gang)
 }
 
 // Explanation converts from a message; nil yields nil.
@@ -829,6 +830,7 @@ func (d *Decoder) explanation(m *pb.Explanation, v *model.Explanation) {
 	v.Waiting = int(m.Waiting)
 	v.Samples = decodeList(m.Samples, d.nodeReason)
 	v.Of = m.Of
+	v.Gang = m.Gang
 }
 
 // NodeReason converts to a message; nil yields nil.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -83,6 +84,24 @@ func TestFitVersion_RefusesOrClearsNewFields(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the reason of a gang", func(t *testing.T) {
+		e := &replication.Entry{Command: &replication.WriteEvals{Evals: []*model.Evaluation{{
+			ID: "e", Failed: map[string]*model.Explanation{"g": {Nodes: 3, Exhausted: map[string]int{"cpu": 3}, Gang: "an attempt placed 1 of 2 instances"}},
+		}}}}
+		for version, want := range map[uint32]string{1: "", replication.Newest: "an attempt placed 1 of 2 instances"} {
+			parts := []Part{{Data: Encode(e)}}
+			if refusal := FitVersion(parts, version); refusal != nil {
+				t.Fatal(refusal)
+			}
+			var m pb.Entry
+			if err := proto.Unmarshal(parts[0].Data, &m); err != nil {
+				t.Fatal(err)
+			}
+			if x := m.GetWriteEvals().Evals[0].Failed["g"]; x.Gang != want || x.Exhausted["cpu"] != 3 {
+				t.Errorf("version %d: %v, want the reason %q", version, x, want)
+			}
+		}
+	})
 	t.Run("a new field of a computed message", func(t *testing.T) {
 		g := &versionGate{known: map[protoreflect.FullName]bool{"cede.replication.v1.Evaluation.id": true}}
 		ev := &pb.Evaluation{Id: []byte("e"), Priority: 7}

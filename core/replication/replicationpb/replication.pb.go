@@ -6725,6 +6725,7 @@ type Explanation struct {
 	Waiting       int64                  `protobuf:"zigzag64,7,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	Samples       []*NodeReason          `protobuf:"bytes,8,rep,name=samples,proto3" json:"samples,omitempty"`
 	Of            string                 `protobuf:"bytes,9,opt,name=of,proto3" json:"of,omitempty"`
+	Gang          string                 `protobuf:"bytes,10,opt,name=gang,proto3" json:"gang,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6818,6 +6819,13 @@ func (x *Explanation) GetSamples() []*NodeReason {
 func (x *Explanation) GetOf() string {
 	if x != nil {
 		return x.Of
+	}
+	return ""
+}
+
+func (x *Explanation) GetGang() string {
+	if x != nil {
+		return x.Gang
 	}
 	return ""
 }
@@ -10165,7 +10173,7 @@ const file_replication_proto_rawDesc = "" +
 	"\n" +
 	"planned_on\x18\b \x01(\x04R\tplannedOn\x12\x1d\n" +
 	"\n" +
-	"planned_at\x18\t \x01(\x10R\tplannedAt\"\xd6\x05\n" +
+	"planned_at\x18\t \x01(\x10R\tplannedAt\"\xea\x05\n" +
 	"\vExplanation\x12\x14\n" +
 	"\x05nodes\x18\x01 \x01(\x12R\x05nodes\x12K\n" +
 	"\tnot_ready\x18\x02 \x03(\v2..cede.replication.v1.Explanation.NotReadyEntryR\bnotReady\x12J\n" +
@@ -10176,7 +10184,9 @@ const file_replication_proto_rawDesc = "" +
 	"noEviction\x12\x18\n" +
 	"\awaiting\x18\a \x01(\x12R\awaiting\x129\n" +
 	"\asamples\x18\b \x03(\v2\x1f.cede.replication.v1.NodeReasonR\asamples\x12\x0e\n" +
-	"\x02of\x18\t \x01(\tR\x02of\x1a;\n" +
+	"\x02of\x18\t \x01(\tR\x02of\x12\x12\n" +
+	"\x04gang\x18\n" +
+	" \x01(\tR\x04gang\x1a;\n" +
 	"\rNotReadyEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x12R\x05value:\x028\x01\x1a;\n" +

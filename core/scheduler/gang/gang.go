@@ -2,7 +2,6 @@ package gang
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -303,39 +302,31 @@ func (g *gang) fail() {
 	if len(g.bound) > 0 {
 		noDomain, bound = g.whyNoDomain()
 	}
-	attempt := g.describeAttempt()
+	placed := g.placedOf(g.order)
 	e.Plan.Rollback(g.start.plan)
-	why := model.GangReason + anotherGroup
+	why, attempt := anotherGroup, g.describeAttempt(placed)
 	if g.cut > 0 {
-		why = fmt.Sprintf(model.GangReason+"no placement of all groups was found in %d steps, and the search was not exhaustive", g.cut)
+		e.Unplaced.SearchesCut++
+		why = fmt.Sprintf("no placement of all groups was found in %d steps, and the search was not exhaustive", g.cut)
+		attempt = why + "; " + attempt
 	}
 	nodes := e.State.Base.NodeCount()
 	for i, group := range e.Job.Groups {
 		n := len(g.missing[i])
 		if queued := e.Unplaced.Queued[group.Name]; n > queued {
-			e.Fail(group, n-queued, &model.Explanation{Nodes: nodes, Filtered: map[string]int{why: nodes}})
+			e.Fail(group, n-queued, &model.Explanation{Nodes: nodes, Gang: why})
 		}
-		// Each is a new one, because cached failures share their maps.
+		// Each is a new one, because cached failures are shared.
 		switch x := e.Unplaced.Failed[group.Name]; {
 		case x == nil || n == 0:
 		case slices.Contains(bound, group):
-			again := &model.Explanation{Nodes: nodes, NotReady: x.NotReady, NoEviction: x.NoEviction, Waiting: n - 1}
-			again.Filtered = map[string]int{model.GangReason + noDomain: nodes - sum(x.NotReady)}
-			e.Unplaced.Failed[group.Name] = again
-		case attempt != "" && x.Filtered[why] == 0 && groupMayFit(e, group, 1, placement.ReclaimCeiling(e)):
+			e.Unplaced.Failed[group.Name] = &model.Explanation{
+				Nodes: nodes, NotReady: x.NotReady, NoEviction: x.NoEviction, Waiting: n - 1, Gang: noDomain,
+			}
+		case x.Gang == "" && (g.cut > 0 || placed > 0 && groupMayFit(e, group, 1, placement.ReclaimCeiling(e))):
 			again := *x
-			again.Filtered = map[string]int{attempt: 0}
-			maps.Copy(again.Filtered, x.Filtered)
+			again.Gang = attempt
 			e.Unplaced.Failed[group.Name] = &again
-		}
-	}
-	if g.cut == 0 {
-		return
-	}
-	e.Unplaced.SearchesCut++
-	for _, x := range e.Unplaced.Failed {
-		if x.Filtered[why] == 0 {
-			model.CountReason(&x.Preempted, why, x.Nodes)
 		}
 	}
 }

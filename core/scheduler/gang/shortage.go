@@ -153,16 +153,13 @@ func (g *gang) replaces() bool {
 
 // describeAttempt states how many instances the greedy attempt placed. The reasons of the others
 // hold only beside these: without it, nodes would appear to lack capacity that is free, or
-// occupied by lower priorities. It returns "" if the attempt placed none.
-func (g *gang) describeAttempt() string {
-	instances, placed := 0, g.placedOf(g.order)
+// occupied by lower priorities.
+func (g *gang) describeAttempt(placed int) string {
+	instances := 0
 	for _, list := range g.missing {
 		instances += len(list)
 	}
-	if placed == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%san attempt placed %d of %d instances", model.GangReason, placed, instances)
+	return fmt.Sprintf("an attempt placed %d of %d instances", placed, instances)
 }
 
 // describeAll states that no domains of some levels take all instances of the gang.
@@ -219,11 +216,4 @@ func means(e *placement.Evaluation, more bool) string {
 		return " with " + strings.Join(words, " and ")
 	}
 	return ", even with " + strings.Join(words, " and ")
-}
-
-func sum(counts map[string]int) (n int) {
-	for _, c := range counts {
-		n += c
-	}
-	return n
 }

@@ -34,9 +34,6 @@ func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric
 			return cmp.Or(cmp.Compare(part.counts[b], part.counts[a]), strings.Compare(a, b))
 		})
 		for _, k := range keys {
-			if strings.HasPrefix(m.Explanation, k) {
-				continue // a reason of the whole gang, which is above
-			}
 			reasons.Row(fmt.Sprint(part.counts[k]), fmt.Sprintf(part.words, k))
 		}
 	}
