@@ -125,7 +125,9 @@ func Serve(in io.Reader, out io.Writer, play func(in *Input, progress func(Progr
 		return fmt.Errorf("read input: %w", err)
 	}
 	l := input.Limits
-	if err := confine.Apply(confine.Limits{Memory: l.Memory, CPU: l.CPU, File: 1 << 20, Nice: 19}); err != nil {
+	// The only files are those of native code, which another process writes under these limits.
+	const file = 128 << 20
+	if err := confine.Apply(confine.Limits{Memory: l.Memory, CPU: l.CPU, File: file, Nice: 19}); err != nil {
 		return err
 	}
 	enc := json.NewEncoder(out)

@@ -24,8 +24,13 @@ func Apply(l Limits) error {
 		{syscall.RLIMIT_FSIZE, uint64(l.File)},
 		{syscall.RLIMIT_CORE, 0},
 	} {
-		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: limit.value, Max: limit.value}); err != nil {
-			return fmt.Errorf("set resource limit %d to %d: %w", limit.resource, limit.value, err)
+		var inherited syscall.Rlimit
+		if err := syscall.Getrlimit(limit.resource, &inherited); err != nil {
+			return fmt.Errorf("read resource limit %d: %w", limit.resource, err)
+		}
+		value := min(limit.value, inherited.Max) // a process cannot raise a limit of its user
+		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: value, Max: value}); err != nil {
+			return fmt.Errorf("set resource limit %d to %d: %w", limit.resource, value, err)
 		}
 	}
 	// These only improve the behavior of the machine under pressure.

@@ -2,10 +2,16 @@ package kubernetes
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/cede-scheduler/cede/plugins/wasm/wasmtest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func TestReadArgs_RejectsInvalidValues(t *testing.T) {
@@ -47,4 +53,48 @@ func TestLoadPolicy_BuiltinsPassSelfTest(t *testing.T) {
 			t.Errorf("%s %s: loaded", a.Policy, a.PolicyConfig)
 		}
 	}
+}
+
+// A module is compiled within the budget of servers, and nothing remains on the disk. With
+// full counts, a module that exceeds the budget is loaded too.
+func TestLoadPolicy_CompilesWithinBudget(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	load := func(use string) error {
+		set, err := loadPolicy(t.Context(), &Args{Policy: use}, slog.New(slog.DiscardHandler))
+		if err == nil {
+			set.Close()
+		}
+		return err
+	}
+	before := timeOfProcesses(t)
+	if err := load("../../sdk/abi/testdata/guests/decay-c.wasm"); err != nil {
+		t.Fatal(err)
+	}
+	if timeOfProcesses(t) == before {
+		t.Error("no process compiled the module")
+	}
+	if soak.Full() { // it takes the whole budget
+		bomb := filepath.Join(t.TempDir(), "bomb.wasm")
+		if err := os.WriteFile(bomb, wasmtest.Bombs["indirect_calls"](), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := load(bomb); err == nil || !strings.Contains(err.Error(), "compilation exceeds its budget") {
+			t.Errorf("bomb: %v", err)
+		}
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v remains", err, left)
+	}
+}
+
+// timeOfProcesses returns the processor time of all processes that the test has started and
+// that have ended.
+func timeOfProcesses(t *testing.T) syscall.Rusage {
+	t.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r); err != nil {
+		t.Fatal(err)
+	}
+	return syscall.Rusage{Utime: r.Utime, Stime: r.Stime}
 }

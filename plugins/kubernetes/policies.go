@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/policy"
@@ -58,37 +59,49 @@ func rulesOf(name string) string {
 	return "1"
 }
 
-// A moduleHost loads WebAssembly modules.
-type moduleHost struct{ *wasm.Host }
+// A moduleHost loads WebAssembly modules, each with a host of its own: it starts none for
+// built-in policies, and a plugin has one module.
+type moduleHost struct{ log *slog.Logger }
 
+// Load compiles a module within the budget of servers. The native code is in memory when it
+// returns, so nothing remains on the disk, which a plugin could not remove when it ends.
 func (h moduleHost) Load(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
-	return h.Host.Load(ctx, b.Code, limits)
+	compiled, err := os.MkdirTemp("", "cede-compiled-")
+	if err != nil {
+		return nil, fmt.Errorf("directory of compiled policies: %w; set TMPDIR to a writable one", err)
+	}
+	defer func() { _ = os.RemoveAll(compiled) }() // the module works without it
+	host, err := wasm.NewHost(wasm.Options{CacheDir: compiled, Log: h.log})
+	if err != nil {
+		return nil, err
+	}
+	m, err := host.Load(ctx, b.Code, limits)
+	if err != nil {
+		return nil, errors.Join(err, host.Close())
+	}
+	return m, nil
 }
 
 // loadPolicy returns the active policies: the configured one after its self-test, and the
 // built-in default for the hooks that it lacks.
 func loadPolicy(ctx context.Context, a *Args, log *slog.Logger) (*policy.ActiveSet, error) {
-	host, err := wasm.NewHost(wasm.Options{Log: log})
-	if err != nil {
-		return nil, err
-	}
 	loader := registry.NewLoader(registry.Options{
-		Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: moduleHost{host}}, Builtin: builtin, Names: slices.Sorted(maps.Keys(builtins)),
+		Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: moduleHost{log}}, Builtin: builtin, Names: slices.Sorted(maps.Keys(builtins)),
 	})
 	chosen, err := loader.Load(ctx, registry.Spec{Name: policy.DefaultName, Use: a.Policy, Config: a.PolicyConfig})
 	if err == nil {
 		err = registry.SelfTest(chosen)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("policy %s: %w", a.Policy, err), host.Close())
+		return nil, fmt.Errorf("policy %s: %w", a.Policy, err)
 	}
 	fallback, err := loader.Load(ctx, registry.Spec{Name: "built-in default", Use: policy.DefaultName})
 	if err != nil {
-		return nil, errors.Join(err, host.Close())
+		return nil, err
 	}
 	set, err := policy.NewSetWithFallback(fallback, chosen)
 	if err != nil {
-		return nil, errors.Join(err, host.Close())
+		return nil, err
 	}
 	return policy.NewActiveSet(set), nil
 }

@@ -20,7 +20,8 @@ import (
 // Options configure a host. The zero value is safe for untrusted modules.
 type Options struct {
 	// CacheDir stores compiled modules across runs of the program. If it is empty, they are
-	// not stored. It contains native code, so no other user may write there. Entries are
+	// in a temporary directory until the host is closed. It contains native code, so no other
+	// user may write there. Entries are
 	// keyed by the hash of the metered module, the engine version and the processor
 	// features, so another version never reads them. A file that does not match its recorded
 	// checksum is replaced.
@@ -32,9 +33,8 @@ type Options struct {
 	Interpreter bool
 	// Log receives the output of guests. Default: discard.
 	Log *slog.Logger
-	// Compiler compiles modules in other processes, within a budget. It requires CacheDir.
-	// Default: modules are compiled in this process, without a budget.
-	Compiler *compiler.Compiler
+	// Budget bounds the compilation of one module, in a process of its own.
+	Budget compiler.Budget
 	// CompilationWorkers is the number of goroutines that compile one module. Default: one
 	// per processor, at most four.
 	CompilationWorkers int
@@ -42,8 +42,10 @@ type Options struct {
 
 // A Host loads modules, which share a cache of compiled code.
 type Host struct {
-	options Options
-	cache   wazero.CompilationCache
+	options   Options
+	compiler  *compiler.Compiler
+	temporary string // directory of compiled modules that Close removes; empty if CacheDir is set
+	cache     wazero.CompilationCache
 	// compiling serializes compilation and release of modules. Engines share compiled code;
 	// if two compile the same code concurrently, one of them can end up using code that the
 	// other has released.
@@ -62,22 +64,44 @@ func NewHost(o Options) (*Host, error) {
 	if o.CompilationWorkers <= 0 {
 		o.CompilationWorkers = min(runtime.GOMAXPROCS(0), 4)
 	}
-	h := &Host{options: o, log: o.Log, cache: wazero.NewCompilationCache()}
+	h := &Host{options: o, log: o.Log, compiler: compiler.New(o.Budget)}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	if o.CacheDir == "" {
+	if o.Interpreter {
+		h.cache = wazero.NewCompilationCache()
 		return h, nil
 	}
-	if err := ensurePrivate(o.CacheDir); err != nil {
-		return nil, fmt.Errorf("cache of compiled policies: %w", err)
+	if err := h.openCache(); err != nil {
+		return nil, errors.Join(err, h.removeTemporary())
 	}
-	cache, err := wazero.NewCompilationCacheWithDir(o.CacheDir)
-	if err != nil {
-		return nil, fmt.Errorf("cache of compiled policies: %s: %w", o.CacheDir, err)
-	}
-	h.cache = cache
 	return h, nil
+}
+
+// openCache opens the directory of compiled modules, or a temporary one.
+func (h *Host) openCache() (err error) {
+	dir := &h.options.CacheDir
+	if *dir == "" {
+		if *dir, err = os.MkdirTemp("", "cede-compiled-"); err != nil {
+			return fmt.Errorf("directory of compiled policies: %w; set TMPDIR to a writable one", err)
+		}
+		h.temporary = *dir
+	}
+	if err := ensurePrivate(*dir); err != nil {
+		return fmt.Errorf("cache of compiled policies: %w", err)
+	}
+	if h.cache, err = wazero.NewCompilationCacheWithDir(*dir); err != nil {
+		return fmt.Errorf("cache of compiled policies: %s: %w", *dir, err)
+	}
+	return nil
+}
+
+// removeTemporary removes the temporary directory of compiled modules.
+func (h *Host) removeTemporary() error {
+	if h.temporary == "" {
+		return nil
+	}
+	return os.RemoveAll(h.temporary)
 }
 
 // ensurePrivate creates a directory that no other user can write to, or returns an error.
@@ -101,4 +125,6 @@ func ensurePrivate(dir string) error {
 }
 
 // Close releases the shared cache. All modules and instances must be closed before.
-func (h *Host) Close() error { return h.cache.Close(context.Background()) }
+func (h *Host) Close() error {
+	return errors.Join(h.cache.Close(context.Background()), h.removeTemporary())
+}

@@ -17,7 +17,6 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/wasm"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
@@ -189,54 +188,50 @@ func TestNewHost_RequiresPrivateCache(t *testing.T) {
 // A damaged file of the cache is named in the log and replaced. The engine alone would jump
 // to any address that a damaged table of functions contains.
 func TestLoad_ReplacesDamagedCode(t *testing.T) {
-	for name, c := range map[string]*compiler.Compiler{"in this process": nil, "in another process": compiler.New(compiler.Self(), compiler.Budget{})} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "cache")
-			decide := func() string {
-				var logged bytes.Buffer
-				h := host(t, wasm.Options{CacheDir: dir, Compiler: c, Log: slog.New(slog.NewTextHandler(&logged, nil))})
-				var out sdk.Selection
-				out.Reset()
-				if err := start(t, load(t, h, hostileGuest(t, "memory_mover"), policy.Limits{}), "").SelectVictims(even(1, 3), &out); err != nil || out.Len() != 1 {
-					t.Errorf("%d options, %v", out.Len(), err)
-				}
-				return logged.String()
+	dir := filepath.Join(t.TempDir(), "cache")
+	decide := func() string {
+		var logged bytes.Buffer
+		h := host(t, wasm.Options{CacheDir: dir, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+		var out sdk.Selection
+		out.Reset()
+		if err := start(t, load(t, h, hostileGuest(t, "memory_mover"), policy.Limits{}), "").SelectVictims(even(1, 3), &out); err != nil || out.Len() != 1 {
+			t.Errorf("%d options, %v", out.Len(), err)
+		}
+		return logged.String()
+	}
+	if log := decide() + decide(); log != "" {
+		t.Errorf("undamaged: %s", log)
+	}
+	files, err := filepath.Glob(dir + "/*/*")
+	if err != nil || len(files) != 2 {
+		t.Fatalf("the cache holds %q, %v; want the code and its record", files, err)
+	}
+	for _, file := range files {
+		whole, err := os.ReadFile(file)
+		check(t, err)
+		damages := map[string][]byte{"truncated to 0": {}, "truncated to half": whole[:len(whole)/2], "zeroed": make([]byte, len(whole)), "rubbish": []byte("rubbish")}
+		for _, at := range []int{0, 7, 16, 20, 30, 44, len(whole) / 2, len(whole) - 1} { // header, table of functions, code, tables after it
+			flipped := slices.Clone(whole)
+			flipped[at] ^= 4
+			damages[fmt.Sprint("bit flipped at ", at)] = flipped
+		}
+		for damage, content := range damages {
+			check(t, os.WriteFile(file, content, 0o600))
+			if log := decide(); !strings.Contains(log, "damaged") || !strings.Contains(log, filepath.Base(file)) && strings.Contains(file, "wazero") {
+				t.Errorf("%s, %s: log %q", file, damage, log)
 			}
-			if log := decide() + decide(); log != "" {
-				t.Errorf("undamaged: %s", log)
+			if anew, err := os.ReadFile(file); err != nil || !bytes.Equal(anew, whole) {
+				t.Fatalf("%s, %s: not replaced (%v)", file, damage, err)
 			}
-			files, err := filepath.Glob(dir + "/*/*")
-			if err != nil || len(files) != 2 {
-				t.Fatalf("the cache holds %q, %v; want the code and its record", files, err)
-			}
-			for _, file := range files {
-				whole, err := os.ReadFile(file)
-				check(t, err)
-				damages := map[string][]byte{"truncated to 0": {}, "truncated to half": whole[:len(whole)/2], "zeroed": make([]byte, len(whole)), "rubbish": []byte("rubbish")}
-				for _, at := range []int{0, 7, 16, 20, 30, 44, len(whole) / 2, len(whole) - 1} { // header, table of functions, code, tables after it
-					flipped := slices.Clone(whole)
-					flipped[at] ^= 4
-					damages[fmt.Sprint("bit flipped at ", at)] = flipped
-				}
-				for damage, content := range damages {
-					check(t, os.WriteFile(file, content, 0o600))
-					if log := decide(); !strings.Contains(log, "damaged") || !strings.Contains(log, filepath.Base(file)) && strings.Contains(file, "wazero") {
-						t.Errorf("%s, %s: log %q", file, damage, log)
-					}
-					if anew, err := os.ReadFile(file); err != nil || !bytes.Equal(anew, whole) {
-						t.Fatalf("%s, %s: not replaced (%v)", file, damage, err)
-					}
-				}
-				check(t, os.Remove(file))
-				decide()
-				if anew, err := os.ReadFile(file); err != nil || !bytes.Equal(anew, whole) {
-					t.Errorf("%s, removed: not replaced (%v)", file, err)
-				}
-			}
-			if left, err := filepath.Glob(dir + "/new-*"); err != nil || len(left) > 0 {
-				t.Errorf("%q remain, %v", left, err)
-			}
-		})
+		}
+		check(t, os.Remove(file))
+		decide()
+		if anew, err := os.ReadFile(file); err != nil || !bytes.Equal(anew, whole) {
+			t.Errorf("%s, removed: not replaced (%v)", file, err)
+		}
+	}
+	if left, err := filepath.Glob(dir + "/new-*"); err != nil || len(left) > 0 {
+		t.Errorf("%q remain, %v", left, err)
 	}
 }
 

@@ -119,14 +119,10 @@ func (m *Module) compile(ctx context.Context, metered *meter.Module) *policy.Err
 // is there.
 func (m *Module) precompile(ctx context.Context, metered *meter.Module) *policy.Error {
 	h := m.host
-	if h.options.CacheDir == "" || h.options.Interpreter {
+	if h.options.Interpreter {
 		return nil
 	}
-	if h.options.Compiler == nil { // it compiles in this process
-		h.compiling.Lock()
-		defer h.compiling.Unlock()
-	}
-	err := h.options.Compiler.Compile(ctx, compiler.Request{
+	err := h.compiler.Compile(ctx, compiler.Request{
 		CacheDir: h.options.CacheDir, Pages: pageLimit(m.limits.Memory), Observed: metered.Yield, Workers: h.options.CompilationWorkers, Log: h.log,
 	}, metered.Code)
 	switch {

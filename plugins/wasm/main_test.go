@@ -15,7 +15,6 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/wasm"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/settings"
@@ -25,9 +24,6 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == compiler.Arg { // started by a host under test
-		os.Exit(compiler.Main())
-	}
 	os.Exit(func() int {
 		var err error
 		if scratch, err = os.MkdirTemp("", "cede-wasm-test-"); err != nil {

@@ -79,10 +79,10 @@ func TestLoad_BoundsLimits(t *testing.T) {
 	}
 }
 
-// compilingHost returns a host that compiles in processes.
+// compilingHost returns a host that finds no compiled module.
 func compilingHost(t *testing.T, b compiler.Budget) *wasm.Host {
 	t.Helper()
-	return host(t, wasm.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Compiler: compiler.New(compiler.Self(), b)})
+	return host(t, wasm.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Budget: b})
 }
 
 func TestLoad_CompilesInProcess(t *testing.T) {

@@ -26,19 +26,17 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/oci"
 	"github.com/cede-scheduler/cede/plugins/registry"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // A watchedPolicy is the active policy of a controller, which is loaded again when its
 // source changes.
 type watchedPolicy struct {
-	config   *config.Config
-	log      *slog.Logger
-	loader   *policies.Loader
-	compiled string // directory of compiled modules
-	source   policySource
-	active   *policy.ActiveSet
+	config *config.Config
+	log    *slog.Logger
+	loader *policies.Loader
+	source policySource
+	active *policy.ActiveSet
 
 	version atomic.Value // string: of the active policy in the pool; "" outside of one
 
@@ -54,13 +52,7 @@ func newWatchedPolicy(ctx context.Context, c *config.Config, source policySource
 	if err != nil {
 		return nil, errors.Join(err, source.Close())
 	}
-	compiled, err := os.MkdirTemp("", "cede-compiled-")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("directory of compiled policies: %w; set TMPDIR to a writable one", err), source.Close())
-	}
-	p := &watchedPolicy{config: c, log: log, source: source, compiled: compiled, loader: policies.New(policies.Options{
-		CacheDir: compiled, Compile: compiler.Self(), Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: log,
-	})}
+	p := &watchedPolicy{config: c, log: log, source: source, loader: policies.New(policies.Options{Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: log})}
 	fetched, err := source.Fetch(ctx)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("kubernetes.policy: %w", err), p.closeFiles())
@@ -188,10 +180,8 @@ func (p *watchedPolicy) close() error {
 	return p.closeFiles()
 }
 
-// closeFiles closes the loader and the source, and removes compiled modules.
-func (p *watchedPolicy) closeFiles() error {
-	return errors.Join(p.loader.Close(), p.source.Close(), os.RemoveAll(p.compiled))
-}
+// closeFiles closes the loader and the source.
+func (p *watchedPolicy) closeFiles() error { return errors.Join(p.loader.Close(), p.source.Close()) }
 
 // A policySource provides the policy of a controller, which may change.
 type policySource interface {

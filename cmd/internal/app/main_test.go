@@ -9,7 +9,6 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/compare"
 	"github.com/cede-scheduler/cede/core/agent/driver/exec"
 	"github.com/cede-scheduler/cede/core/comparisons"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
 
 // TestMain also runs the test binary as the processes that an agent and a server start. It
@@ -17,9 +16,6 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
-	}
-	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
-		os.Exit(compiler.Main())
 	}
 	if len(os.Args) == 2 && os.Args[1] == comparisons.Arg {
 		os.Exit(compare.PlayMain())

@@ -140,7 +140,7 @@ func (s *serverComponents) openPolicies(c *config.Config) (*registry.PolicyHost,
 		return nil, fmt.Errorf("policy.roots: %w", err)
 	}
 	loader := policies.New(policies.Options{
-		CacheDir: s.env.dataPath("server/compiled"), Compile: compiler.Self(), RunDir: "", Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: s.env.log,
+		CacheDir: s.env.dataPath("server/compiled"), RunDir: "", Roots: roots, RequireSignature: c.Policy.RequireSignature, Log: s.env.log,
 	})
 	s.env.down.push("policies", func(context.Context) error { return loader.Close() })
 	o := policies.ServerOptions{Most: policy.Limits{

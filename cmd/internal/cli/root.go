@@ -30,7 +30,6 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/token"
 	"github.com/cede-scheduler/cede/core/agent/driver/exec"
 	"github.com/cede-scheduler/cede/core/comparisons"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
 
 // Run runs this process as the program that its arguments request, and exits.
@@ -39,10 +38,6 @@ func Run() {
 	// the task and parses no command line.
 	if len(os.Args) == 2 && os.Args[1] == exec.SupervisorArg {
 		os.Exit(exec.Supervise())
-	}
-	// A host of policies starts this program to compile a module within a budget.
-	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
-		os.Exit(compiler.Main())
 	}
 	// A server starts this program to play a comparison.
 	if len(os.Args) == 2 && os.Args[1] == comparisons.Arg {

@@ -19,15 +19,11 @@ import (
 	"github.com/cede-scheduler/cede/plugins/process"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/plugins/wasm"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
 
 // Options configure how policies run.
 type Options struct {
-	CacheDir string // cache of compiled modules; empty: no cache
-	// Compile is the command that compiles modules within a budget, see package compiler. It
-	// requires CacheDir. Empty: this process compiles them.
-	Compile          []string
+	CacheDir         string // cache of compiled modules; empty: they are compiled once per loader
 	RunDir           string // directory of process sockets; empty: the default of the host
 	Roots            bundle.Roots
 	RequireSignature bool
@@ -202,9 +198,8 @@ func (l *Loader) wasmHost(ctx context.Context) (*wasm.Host, error) {
 	if l.wasm != nil {
 		return l.wasm, nil
 	}
-	host, err := wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Compiler: compiler.New(l.o.Compile, compiler.Budget{}), Log: l.o.Log})
-	// An unwritable home directory must not prevent loading, unless the budget requires it.
-	if err != nil && l.o.CacheDir != "" && len(l.o.Compile) == 0 {
+	host, err := wasm.NewHost(wasm.Options{CacheDir: l.o.CacheDir, Log: l.o.Log})
+	if err != nil && l.o.CacheDir != "" { // an unwritable home directory must not prevent loading
 		if l.o.Log != nil {
 			l.o.Log.InfoContext(ctx, "compiled policies are not kept", "err", err)
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,7 +13,10 @@ import (
 	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
+	"github.com/cede-scheduler/cede/plugins/wasm/wasmtest"
 	"github.com/cede-scheduler/cede/sdk/policytest"
+	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
 func opened(t *testing.T, use string) *policies.Policy {
@@ -92,20 +95,45 @@ func TestOpen_WithoutCacheDirectory(t *testing.T) {
 	}
 }
 
-// A server compiles modules within a budget only: it loads none without its cache.
-func TestOpen_BudgetRequiresCacheDirectory(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+// A module that takes more than the budget to compile is an error, with the cache and without.
+func TestOpen_CompilesWithinBudget(t *testing.T) {
+	bomb := filepath.Join(t.TempDir(), "bomb.wasm")
+	if err := os.WriteFile(bomb, wasmtest.Bombs["indirect_calls"](), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := policies.New(policies.Options{CacheDir: filepath.Join(file, "cache"), Compile: []string{"false"}})
-	_, err := l.Open(t.Context(), policies.Request{PolicySpec: sim.PolicySpec{Use: "../../../sdk/abi/testdata/guests/decay-c.wasm"}})
-	if err == nil || !strings.Contains(err.Error(), "cache of compiled policies: mkdir "+file) {
-		t.Errorf("got %v, want the directory that cannot be used", err)
+	for _, cache := range []string{"", filepath.Join(t.TempDir(), "cache")} {
+		l := policies.New(policies.Options{CacheDir: cache})
+		open := func(use string) error {
+			_, err := l.Open(t.Context(), policies.Request{PolicySpec: sim.PolicySpec{Use: use}})
+			return err
+		}
+		before := timeOfProcesses(t)
+		if err := open("../../../sdk/abi/testdata/guests/decay-c.wasm"); err != nil {
+			t.Fatal(err)
+		}
+		if timeOfProcesses(t) == before {
+			t.Errorf("cache %q: no process compiled the module", cache)
+		}
+		if soak.Full() && !soak.Race { // it takes the whole budget, whose memory the race detector exceeds
+			if err := open(bomb); !errors.Is(err, compiler.ErrBudget) {
+				t.Errorf("cache %q: got %v", cache, err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
+}
+
+// timeOfProcesses returns the processor time of all processes that the test has started and
+// that have ended.
+func timeOfProcesses(t *testing.T) (used syscall.Rusage) {
+	t.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r); err != nil {
+		t.Fatal(err)
 	}
+	return syscall.Rusage{Utime: r.Utime, Stime: r.Stime}
 }
 
 func TestBench_MeasuresEveryHookOnEveryConstruction(t *testing.T) {

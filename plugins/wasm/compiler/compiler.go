@@ -48,18 +48,13 @@ var ErrProcess = errors.New("compile policy in a process")
 
 // A Compiler compiles modules in processes, one at a time.
 type Compiler struct {
-	command []string
-	budget  Budget
-	turn    chan struct{} // holds a value while a process runs
+	budget Budget
+	turn   chan struct{} // holds a value while a process runs
 }
 
-// New returns a compiler that starts the given command, which must call Main. Without a
-// command it is nil, and compiles in the process of its user, without a budget.
-func New(command []string, b Budget) *Compiler {
-	if len(command) == 0 {
-		return nil
-	}
-	return &Compiler{command: command, budget: b.withDefaults(), turn: make(chan struct{}, 1)}
+// New returns a compiler that starts this program for each module.
+func New(b Budget) *Compiler {
+	return &Compiler{budget: b.withDefaults(), turn: make(chan struct{}, 1)}
 }
 
 // A Request describes what to compile.
@@ -82,15 +77,13 @@ type reply struct {
 // there. It returns ErrBudget if that takes more than the budget, ErrCache if the directory
 // cannot be used, and otherwise the error of the engine.
 func (c *Compiler) Compile(ctx context.Context, r Request, module []byte) error {
-	if c != nil {
-		select {
-		case c.turn <- struct{}{}:
-			defer func() { <-c.turn }()
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		r.Budget = c.budget
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+	r.Budget = c.budget
 	found := r.entry(module)
 	intact, err := found.isIntact()
 	if intact {
@@ -104,12 +97,7 @@ func (c *Compiler) Compile(ctx context.Context, r Request, module []byte) error 
 		return fmt.Errorf("%w: %w", ErrCache, err)
 	}
 	defer func() { _ = os.RemoveAll(own.CacheDir) }() // nothing reads it
-	if c == nil {
-		err = compile(ctx, &own, module)
-	} else {
-		err = c.run(ctx, &own, module)
-	}
-	if err != nil {
+	if err := c.run(ctx, &own, module); err != nil {
 		return err
 	}
 	if err := found.publish(own.CacheDir); err != nil {
@@ -126,9 +114,12 @@ func (c *Compiler) run(ctx context.Context, r *Request, module []byte) error {
 	if err != nil {
 		return err
 	}
+	self := Self()
+	if len(self) == 0 {
+		return fmt.Errorf("%w: the file of this program is unknown", ErrProcess)
+	}
 	var out, diagnosis limitedBuffer
-	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
-	cmd.Args = append(cmd.Args, Arg)
+	cmd := exec.CommandContext(ctx, self[0], Arg)
 	cmd.Env = c.environment()
 	cmd.Stdin = bytes.NewReader(append(append(head, '\n'), module...))
 	cmd.Stdout, cmd.Stderr = &out, &diagnosis
@@ -138,7 +129,7 @@ func (c *Compiler) run(ctx context.Context, r *Request, module []byte) error {
 	}
 	var answer reply
 	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
-		return fmt.Errorf("%w: unexpected answer %q of %s", ErrProcess, out.String(), c.command[0])
+		return fmt.Errorf("%w: unexpected answer %q of %s", ErrProcess, out.String(), self[0])
 	}
 	switch {
 	case answer.TooLarge:

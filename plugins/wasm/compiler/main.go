@@ -15,12 +15,20 @@ import (
 	"github.com/cede-scheduler/cede/core/confine"
 )
 
-// Arg is the argument with which a program that calls Main is started to compile.
+// Arg is the only argument with which a program is started to compile.
 const Arg = "compile-policy"
 
-// Main compiles the module on the standard input within the budget of its request, reports
-// the result on the standard output, and returns the exit code of the process.
-func Main() int {
+// init turns a process that a Compiler started into one that compiles. A call in the main
+// function of each program could be forgotten: the program would start itself without end, and
+// a program that embeds a host, such as another kube-scheduler, has a main function of its own.
+func init() {
+	if len(os.Args) == 2 && os.Args[1] == Arg {
+		os.Exit(run())
+	}
+}
+
+// run compiles the module on the standard input and returns the exit code of the process.
+func run() int {
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -28,6 +36,7 @@ func Main() int {
 	return 0
 }
 
+// serve compiles a module within the budget of its request, and reports the result.
 func serve(in io.Reader, out io.Writer) error {
 	input := bufio.NewReader(in)
 	head, err := input.ReadBytes('\n')

@@ -41,6 +41,8 @@ type Env struct {
 	Exit    func(code int)
 	// Policies opens policies.
 	Policies Policies
+	// CacheDir is the folder of compiled policies; empty if there is none.
+	CacheDir string
 	// Close releases the runtimes of policies.
 	Close func() error
 
@@ -63,13 +65,14 @@ type Policies interface {
 
 // System returns the environment of the process.
 func System() *Env {
-	loader := policies.New(policies.Options{CacheDir: cacheDir(), Log: guestLog(os.Stderr, os.Getenv(envLogLevel))})
+	compiled := cacheDir()
+	loader := policies.New(policies.Options{CacheDir: compiled, Log: guestLog(os.Stderr, os.Getenv(envLogLevel))})
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
 		Width:  term.Width,
 		Getenv: os.Getenv, Environ: os.Environ, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
-		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader, Close: loader.Close,
+		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader, CacheDir: compiled, Close: loader.Close,
 	}
 }
 

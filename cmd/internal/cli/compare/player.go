@@ -52,12 +52,13 @@ func play(in *comparisons.Input, progress func(comparisons.Progress)) (*comparis
 	return nil, &comparisons.Error{Message: e.Message, Hint: e.Hint, Lines: e.Lines}
 }
 
-func playInput(in *comparisons.Input, progress func(comparisons.Progress)) (*comparisons.Report, error) {
+func playInput(in *comparisons.Input, progress func(comparisons.Progress)) (_ *comparisons.Report, err error) {
 	f, err := readInput(in)
 	if err != nil {
 		return nil, err
 	}
 	loader := policies.New(policies.Options{})
+	defer func() { err = errors.Join(err, loader.Close()) }()
 	host, err := loader.ForServer(policies.ServerOptions{})
 	if err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ result. Without --addr no server is contacted, whatever the environment contains
 		if v.Trusted = trusts(roots, key); len(roots) > 0 && !v.Trusted {
 			return invalid(args[0], fmt.Errorf("signed by %s, which is not one of the trusted keys", v.Key), "`cede decision key --all` prints the keys of a pool; add them with --key if you trust that pool")
 		}
-		if err := run(cmd.Context(), d); err != nil {
+		if err := run(cmd.Context(), env, d); err != nil {
 			return invalid(args[0], cmdutil.InterruptError(cmd.Context(), err), "a built-in policy requires a release with the same version of its rules; otherwise, do not rely on the file")
 		}
 		return out.Show(cmdutil.Document{Data: v, Names: []string{args[0]}, Page: v.page})
@@ -125,8 +125,8 @@ func trusts(roots bundle.Roots, key ed25519.PublicKey) bool {
 }
 
 // run makes the calls again.
-func run(ctx context.Context, d *certificate.Document) (err error) {
-	loader := policies.New(policies.Options{})
+func run(ctx context.Context, env *cmdutil.Env, d *certificate.Document) (err error) {
+	loader := policies.New(policies.Options{CacheDir: env.CacheDir})
 	defer func() { err = errors.Join(err, loader.Close()) }()
 	host, err := loader.ForServer(policies.ServerOptions{})
 	if err != nil {

@@ -33,14 +33,9 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/config"
 	"github.com/cede-scheduler/cede/core/kube/apiservertest"
-	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 )
 
-// TestMain also runs the test binary as the compiler of a server.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == compiler.Arg {
-		os.Exit(compiler.Main())
-	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode")) // see cmd/internal/app
 }
 
