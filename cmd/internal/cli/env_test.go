@@ -60,3 +60,29 @@ func TestRun_InterruptedIsExit130(t *testing.T) {
 		}
 	}
 }
+
+// An interrupt keeps the tables of the files that were played, and names the others.
+func TestSimRun_InterruptKeepsFinishedFiles(t *testing.T) {
+	w := clitest.New(map[string]string{"a.yaml": clitest.Contested, "b.yaml": clitest.Contested, "c.yaml": clitest.Contested},
+		"sim", "run", "a.yaml", "b.yaml", "c.yaml", "--output-dir", "data")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.Stdout = writerFunc(func(p []byte) (int, error) { // the result of the first file
+		cancel()
+		return w.Out.Write(p)
+	})
+	if code := cmdutil.Run(ctx, w.Env, newRootCmd); code != cmdutil.ExitInterrupted {
+		t.Fatalf("exit %d: %s", code, &w.Err)
+	}
+	if table := w.Files["data/metrics.csv"]; !strings.Contains(table, "\n") {
+		t.Errorf("table of the finished file: %q\n%s", table, &w.Err)
+	}
+	if got := w.Err.String(); !strings.Contains(got, "to play the others: cede sim run b.yaml c.yaml, with the same flags and another --output-dir") {
+		t.Errorf("stderr: %s", got)
+	}
+}
+
+// writerFunc is a function as a writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

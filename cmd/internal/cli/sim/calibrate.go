@@ -92,7 +92,9 @@ func (r *simRun) calibrate(ctx context.Context, name, recorded, to string) error
 	options := sim.Options{
 		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timeline: replayed.Observe,
 	}
+	done := r.showProgress(f, &options)
 	run, err := sim.Play(ctx, f.File, options)
+	done()
 	if err != nil {
 		return r.unreplayable(f, err)
 	}

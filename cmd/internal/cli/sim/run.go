@@ -44,7 +44,8 @@ func newSimRunCmd(env *cmdutil.Env) *cobra.Command {
 remains unplaced and why. With -o json each result is one line.
 
 With --output-dir the data of all runs is written as tables, one CSV and one Parquet file
-each. docs/reference/datasets.md describes the columns.
+each. docs/reference/datasets.md describes the columns. An interrupted command writes those
+of the finished files, and names the others.
 
 No server is contacted, and files are not changed.`,
 		Example: `  cede sim run scenario.yaml
@@ -103,7 +104,8 @@ func (r *simRun) files(ctx context.Context, files []string) error {
 	return errors.Join(err, r.data.Close())
 }
 
-// each plays every file and writes the tables.
+// each plays every file and writes the tables. After an interrupt it writes those of the
+// finished runs, and names the files that were not played.
 func (r *simRun) each(ctx context.Context, files []string) error {
 	worst := cmdutil.ExitOK
 	for i, name := range files {
@@ -111,13 +113,28 @@ func (r *simRun) each(ctx context.Context, files []string) error {
 		r.env.Report(err)
 		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
 		if worst == cmdutil.ExitInterrupted {
-			return cmdutil.ExitWith(worst)
+			r.reportRest(files, i)
+			break
 		}
 	}
 	if err := r.data.Write(); err != nil {
 		return err
 	}
 	return cmdutil.ExitWith(worst)
+}
+
+// reportRest reports which files an interrupted command did not play. There is no --resume,
+// because a finished file needs no further command: its result is printed.
+func (r *simRun) reportRest(files []string, from int) {
+	if from == 0 {
+		return // nothing is finished
+	}
+	hint := ""
+	if r.data.Enabled() {
+		hint = " and another --output-dir"
+	}
+	rest := cmdutil.ShellCommand(append([]string{"sim", "run"}, files[from:]...))
+	r.env.Warn(fmt.Sprintf("%s finished; to play the others: %s, with the same flags%s", cmdutil.Count(from, "file is", "files are"), rest, hint))
 }
 
 // read reads a scenario, with the seed of the command line.
@@ -161,15 +178,20 @@ func (r *simRun) file(ctx context.Context, i int, name string) error {
 }
 
 func (r *simRun) play(ctx context.Context, i int, f *simrun.ScenarioFile) (*sim.Run, error) {
-	progress := r.env.Progress()
-	defer progress.Done()
 	options := sim.Options{
 		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timing: r.timing, Explain: r.explain || r.whatIf, WhatIf: r.whatIf,
-		Progress: func(p sim.Progress) {
-			progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
-		},
 	}
+	defer r.showProgress(f, &options)()
 	return r.data.Play(i, simrun.RunID(f.File, 1, r.policyName(f)), options, func(o sim.Options) (*sim.Run, error) { return sim.Play(ctx, f.File, o) })
+}
+
+// showProgress shows the progress of a run with the given options until done is called.
+func (r *simRun) showProgress(f *simrun.ScenarioFile, o *sim.Options) (done func()) {
+	progress := r.env.Progress()
+	o.Progress = func(p sim.Progress) {
+		progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
+	}
+	return progress.Done
 }
 
 // policyName returns the name of the scenario's policy in reports.
