@@ -203,6 +203,11 @@ func raftConfiguration(a *API, c *call) (any, error) {
 	return &client.RaftConfiguration{Servers: a.servers(), Index: snap.Index()}, nil
 }
 
+// indexBefore returns the index of the state before a change of Raft's configuration, which
+// has no index in the state. A caller that waits for changes after it misses none, as it
+// could with the index of a later state.
+func (a *API) indexBefore() uint64 { return max(a.cfg.Server.Snapshot().Index(), 1) }
+
 func transferLeadership(a *API, c *call) (any, error) {
 	if q := c.r.URL.Query(); q.Has("id") || q.Has("address") {
 		return nil, rest.Unsupported("choosing the next leader is not supported").WithHint("omit id and address: an up-to-date server is chosen")
@@ -211,10 +216,11 @@ func transferLeadership(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := a.indexBefore()
 	if err := r.Transfer(c.writeContext()); err != nil {
 		return nil, rest.Unavailable("leadership was not transferred: %v", err).WithHint("another server must be up to date: check GET /v1/operator/raft/status on each server")
 	}
-	return c.indexResponse(a.cfg.Server.Snapshot().Index(), nil)
+	return c.indexResponse(before, nil)
 }
 
 // saveSnapshot sends the state. The end of the response does not prove that it is
@@ -373,10 +379,11 @@ func removePeer(a *API, c *call) (any, error) {
 			id = s.ID
 		}
 	}
+	before := a.indexBefore()
 	if err := a.cfg.Server.RemovePeer(ctx, id); err != nil {
 		return nil, err
 	}
-	return c.indexResponse(a.cfg.Server.Snapshot().Index(), nil)
+	return c.indexResponse(before, nil)
 }
 
 func changeKeys(a *API, c *call, verb rpc.KeyVerb, r *client.KeyringRequest) (any, error) {
