@@ -170,7 +170,10 @@ func compareBounds(t *testing.T, snap *state.Snapshot, r Request, seed uint64) (
 	}
 	// The options of bounded are those of the first nodes, of which one is known.
 	bounded.rounds.slots = bounded.plan.distinct
-	limit := bounded.findLimit()
+	var limit *prune.Limit
+	if best, known := bounded.rounds.bestFound(bounded); known {
+		limit = bounded.findLimit(&best)
+	}
 	for _, limit := range []*prune.Limit{nil, limit} {
 		if bounded.rounds.boundAll(bounded, limit); bounded.err != nil {
 			t.Fatal(bounded.err)

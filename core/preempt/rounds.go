@@ -23,6 +23,7 @@ import (
 // rounds are the nodes of such a search that have not been evaluated.
 type rounds struct {
 	slots   []int32          // of the nodes outside the sample
+	probe   []int32          // some of them; see areAlike
 	bounds  []prune.Bound    // of these nodes; waiting shares its memory
 	limit   prune.Limit      // result of findLimit
 	waiting prune.BoundQueue // not evaluated yet
@@ -36,8 +37,12 @@ const (
 	firstByTier = 8
 )
 
-// sampleNodes are evaluated before bounds by tiers are computed.
-const sampleNodes = 8
+// sampleNodes are evaluated before bounds by tiers are computed, and probedNodes are bounded before
+// all others are.
+const (
+	sampleNodes = 8
+	probedNodes = 64
+)
 
 // usesRounds reports whether the policy allows rounds, and whether they pay.
 func (f *Finder) usesRounds() bool {
@@ -57,7 +62,21 @@ func (f *Finder) searchInRounds() {
 		if f.evaluate(sample); f.err != nil {
 			return
 		}
-		if limit = f.findLimit(); f.err != nil {
+		best, known := r.bestFound(f)
+		if f.err != nil {
+			return
+		}
+		if known {
+			if limit = f.findLimit(&best); f.err != nil {
+				return
+			}
+		}
+		alike := r.areAlike(f, limit, &best, known)
+		if f.err != nil {
+			return
+		}
+		if alike {
+			f.evaluate(append(p.evaluating[:0], r.slots...))
 			return
 		}
 	}
@@ -92,15 +111,27 @@ func split(sample, slots []int32) (_, others []int32) {
 	return sample, others
 }
 
+// areAlike reports whether bounds do not distinguish nodes that are evenly spaced, and exclude none
+// of them, as under a policy without lost work on equal nodes. Then all nodes are evaluated: bounds
+// would not omit enough of them to pay for those of all nodes.
+func (r *rounds) areAlike(f *Finder, limit *prune.Limit, best *prune.Bound, known bool) bool {
+	slots := r.slots
+	r.slots = r.probe[:0]
+	for i := 0; i < len(slots); i += max(1, len(slots)/probedNodes) {
+		r.slots = append(r.slots, slots[i])
+	}
+	r.boundAll(f, limit)
+	r.probe, r.slots = r.slots, slots
+	first := &r.bounds[0]
+	differs := func(b prune.Bound) bool { return b.Slot < 0 || b.Key != first.Key }
+	return f.err == nil && !slices.ContainsFunc(r.bounds, differs) && (!known || mayBeat(first, best, false))
+}
+
 // findLimit returns the highest priority with which an option may rank before the best one of the
 // sample, or nil if every priority may. It calls the chooser about single victims without lost
 // work, of a few priorities at a time: an option with a victim of such a priority has at least
 // the same tiers.
-func (f *Finder) findLimit() *prune.Limit {
-	best, known := f.rounds.bestFound(f)
-	if !known || f.err != nil {
-		return nil
-	}
+func (f *Finder) findLimit(best *prune.Bound) *prune.Limit {
 	s, t, ceiling := &f.search, &f.table, min(f.search.scope.Ceiling, math.MaxInt32)
 	// The limit is at least low and below high, whose tiers are key.
 	low, high, key := int64(s.options[best.Slot].highest), ceiling+1, prune.HighestKey
@@ -324,7 +355,8 @@ func (r *rounds) take(slots []int32, known *prune.Bound, predictable bool) []int
 		}
 		b := r.waiting.Pop()
 		if slots = append(slots, b.Slot); b.Exact {
-			known = &b
+			exact := b // a pointer to b would allocate every b
+			known = &exact
 		}
 	}
 	r.size *= 4

@@ -95,15 +95,18 @@ const boundColumns = sdk.UseColumns | sdk.StartColumn | sdk.LostWorkColumn | sdk
 	sdk.AnnotationColumns | sdk.VictimColumns | sdk.FitColumns | sdk.TimeColumns | sdk.TotalsColumn | sdk.BudgetColumns |
 	sdk.RelocationColumns | sdk.LookAheadColumns
 
-// bounding returns how the policy's choice can be bounded. A hook that limits candidates, ports
-// and devices exclude bounds: amounts alone would no longer decide. Options that are played
-// exclude them as well: the best ones before that need not be the best ones after it. So does a column that has no
-// least value, such as names: a policy that declares Monotone does not order by it, but may
-// read it for its scores.
+// bounding returns how the policy's choice can be bounded. Ports and devices exclude bounds:
+// amounts alone would no longer decide. Options that are played exclude them as well: the best
+// ones before that need not be the best ones after it. So does a column that has no least value,
+// such as names: a policy that declares Monotone does not order by it, but may read it for its
+// scores.
+//
+// A hook that limits candidates does not exclude bounds. They hold for every set of victims below
+// the preemptor's priority that suffices, and the hook only removes some of these sets.
 func (t *traits) bounding() bounding {
 	info := t.chooser.Info()
 	switch {
-	case t.looksAhead || !t.simpleAsk || t.delta != nil:
+	case t.looksAhead || !t.simpleAsk:
 		return unbounded
 	case info.LeastFirst && t.optionColumns.Has(sdk.StartColumn):
 		return boundByCost

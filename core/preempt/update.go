@@ -132,11 +132,16 @@ func (f *Finder) evaluateHolders(w *worker, evicted []*model.Group) {
 
 // readsEvictionsOf reports whether the number of evictions of a candidate may change the
 // policy's answer about its node. Where the policy was not called, the group does not
-// fit in any case, unless the policy limits the candidates.
+// fit in any case, unless the policy limits the candidates. A node that waits for its round is
+// evaluated with the numbers of that time.
 func (s *search) readsEvictionsOf(h prune.Holder) bool {
+	outcome := s.outcomes[h.Slot]
+	if outcome == Unchecked {
+		return false
+	}
 	if s.traits.delta != nil {
 		return true
 	}
-	called := s.outcomes[h.Slot] == Possible || s.outcomes[h.Slot] == Declined || s.outcomes[h.Slot] == Protected
+	called := outcome == Possible || outcome == Declined || outcome == Protected
 	return called && h.Priority <= s.reach[h.Slot]
 }
