@@ -20,11 +20,14 @@ var containerIDs = syscall.SysProcAttr{
 	GidMappingsEnableSetgroups: true,
 }
 
-const sharedUserWarning = "tasks of all namespaces share the user nobody"
+// unprivileged is the user of tasks without a user ID of their namespace.
+const unprivileged = "nobody"
 
-// If the user IDs of namespaces do not exist, tasks run as nobody instead of as root, and the
-// log of the agent has a warning. Users are denied as usual.
-func TestUserIDs_MissingOnesAreReplacedByNobody(t *testing.T) {
+const sharedUserWarning = "tasks of all namespaces share the user " + unprivileged
+
+// If the user IDs of namespaces do not exist, tasks run as an unprivileged user instead of as root,
+// and the log of the agent has a warning. Users are denied as usual.
+func TestUserIDs_MissingOnesAreReplaced(t *testing.T) {
 	t.Parallel()
 	requireRoot(t)
 	try := exec.Command("true")
@@ -43,7 +46,7 @@ func TestUserIDs_MissingOnesAreReplacedByNobody(t *testing.T) {
 		warned        bool
 	}{
 		{"shared", `{}`, [2]string{"65534", "65534"}, true},
-		{"denied", `{denied_users: [nobody]}`, [2]string{}, true},
+		{"denied", `{denied_users: [` + unprivileged + `]}`, [2]string{}, true},
 		{"separate", `{uid_first: 20000, uid_count: 10}`, [2]string{"20000", "20001"}, false},
 	} {
 		node := newUserNode(t, server, mode.name, mode.drivers)
@@ -96,7 +99,7 @@ func checkUser(t *testing.T, c *client.Client, j *client.Job, file, uid string) 
 			list, _, _ := c.Jobs().Allocations(t.Context(), j.ID, &client.QueryOptions{Namespace: j.Namespace}) // later, if it fails
 			for _, a := range list {
 				for _, e := range a.TaskStates["main"].Events {
-					if strings.Contains(e.DisplayMessage, "user nobody is denied: set the user of the task, or change client.drivers.exec.denied_users") {
+					if strings.Contains(e.DisplayMessage, "user "+unprivileged+" is denied: set the user of the task, or change client.drivers.exec.denied_users") {
 						return true
 					}
 				}

@@ -206,7 +206,7 @@ func raftConfiguration(a *API, c *call) (any, error) {
 // indexBefore returns the index of the state before a change of Raft's configuration, which
 // has no index in the state. A caller that waits for changes after it misses none, as it
 // could with the index of a later state.
-func (a *API) indexBefore() uint64 { return max(a.cfg.Server.Snapshot().Index(), 1) }
+func indexBefore(a *API) uint64 { return max(a.cfg.Server.Snapshot().Index(), 1) }
 
 func transferLeadership(a *API, c *call) (any, error) {
 	if q := c.r.URL.Query(); q.Has("id") || q.Has("address") {
@@ -216,7 +216,7 @@ func transferLeadership(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := a.indexBefore()
+	before := indexBefore(a)
 	if err := r.Transfer(c.writeContext()); err != nil {
 		return nil, rest.Unavailable("leadership was not transferred: %v", err).WithHint("another server must be up to date: check GET /v1/operator/raft/status on each server")
 	}
@@ -379,7 +379,7 @@ func removePeer(a *API, c *call) (any, error) {
 			id = s.ID
 		}
 	}
-	before := a.indexBefore()
+	before := indexBefore(a)
 	if err := a.cfg.Server.RemovePeer(ctx, id); err != nil {
 		return nil, err
 	}

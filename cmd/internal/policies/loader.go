@@ -52,6 +52,13 @@ func New(o Options) *Loader {
 	return l
 }
 
+// Fresh returns a loader with the same options but for the log. The caller must close it.
+func (l *Loader) Fresh(log *slog.Logger) *Loader {
+	o := l.o
+	o.Log = log
+	return New(o)
+}
+
 // Request selects a policy and configures how it runs.
 type Request struct {
 	sim.PolicySpec        // Use is P or P?key=value

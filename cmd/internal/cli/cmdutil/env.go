@@ -3,6 +3,7 @@ package cmdutil
 import (
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,8 +42,6 @@ type Env struct {
 	Exit    func(code int)
 	// Policies opens policies.
 	Policies Policies
-	// CacheDir is the folder of compiled policies; empty if there is none.
-	CacheDir string
 	// Close releases the runtimes of policies.
 	Close func() error
 
@@ -61,18 +60,20 @@ type Env struct {
 type Policies interface {
 	Open(context.Context, policies.Request) (*policies.Policy, error)
 	OpenBundle(context.Context, *bundle.Bundle) (*policies.Policy, error)
+	// Fresh returns a loader with other instances, which log to log, and the same cache.
+	// The caller must close it.
+	Fresh(log *slog.Logger) *policies.Loader
 }
 
 // System returns the environment of the process.
 func System() *Env {
-	compiled := cacheDir()
-	loader := policies.New(policies.Options{CacheDir: compiled, Log: guestLog(os.Stderr, os.Getenv(envLogLevel))})
+	loader := policies.New(policies.Options{CacheDir: cacheDir(), Log: guestLog(os.Stderr, os.Getenv(envLogLevel))})
 	return &Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		StdoutTerminal: term.IsTerminal(os.Stdout), StderrTerminal: term.IsTerminal(os.Stderr),
 		Width:  term.Width,
 		Getenv: os.Getenv, Environ: os.Environ, Files: OS{}, Clock: clock.Real{}, Build: app.Info(),
-		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader, CacheDir: compiled, Close: loader.Close,
+		Cores: runtime.GOMAXPROCS(0), Memory: availableMemory, Exit: os.Exit, Policies: loader, Close: loader.Close,
 	}
 }
 
