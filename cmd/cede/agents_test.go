@@ -13,8 +13,8 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
-// newClientNode configures a client node of a server as a process of its own.
-func newClientNode(t testing.TB, server *serverProcess, memory int) *serverProcess {
+// newClientNode configures a client node of a server, with 1000 MiB, as a process of its own.
+func newClientNode(t testing.TB, server *serverProcess) *serverProcess {
 	t.Helper()
 	user := "" // the user that runs the test
 	if os.Geteuid() == 0 {
@@ -23,10 +23,10 @@ func newClientNode(t testing.TB, server *serverProcess, memory int) *serverProce
 	d := newServer(t, "", fmt.Sprintf(`client:
   enabled: true
   servers: [%q]
-  resources: {memory: %d}
+  resources: {memory: 1000}
   pressure: {enabled: false}
   drivers: {exec: {user: %q, denied_users: []}}
-`, server.url, memory, user))
+`, server.url, user))
 	t.Cleanup(func() { // runs before the cleanup that kills the agent: tasks survive their agent
 		for _, pid := range taskProcesses(d) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has exited
@@ -94,7 +94,7 @@ func TestAgents_StartsPreemptorAfterVictimExits(t *testing.T) {
 	all := client.PreemptionConfig{SystemSchedulerEnabled: true, SysBatchSchedulerEnabled: true, BatchSchedulerEnabled: true, ServiceSchedulerEnabled: true}
 	_, err := c.Scheduler().Set(t.Context(), &client.SchedulerConfiguration{SchedulerAlgorithm: "binpack", PreemptionConfig: all}, nil)
 	must(t, err)
-	node := newClientNode(t, server, 1000)
+	node := newClientNode(t, server)
 	node.start()
 	files := t.TempDir()
 	at := func(name string) string { return filepath.Join(files, name) }
@@ -140,7 +140,7 @@ func TestAgents_TasksSurviveRestarts(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, "", fullLogConfig)
 	server.start()
-	node := newClientNode(t, server, 1000)
+	node := newClientNode(t, server)
 	node.start()
 	c := server.client()
 	starts := filepath.Join(t.TempDir(), "starts")

@@ -194,7 +194,7 @@ func guestServer(t testing.TB) (*serverProcess, *client.Client) {
 	t.Helper()
 	server := newServer(t, "", fullLogConfig)
 	server.start()
-	node := newClientNode(t, server, 1000)
+	node := newClientNode(t, server)
 	node.env = []string{"CEDE_CLIENT__DRIVERS__SIM__ENABLED=true"}
 	node.start()
 	c := server.client()

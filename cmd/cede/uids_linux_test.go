@@ -69,7 +69,7 @@ func TestUserIDs_MissingOnesAreReplaced(t *testing.T) {
 	}
 }
 
-// newUserNode configures a client node whose process has the user IDs of a container.
+// newUserNode configures a client node in a process with the user IDs of a container.
 func newUserNode(t *testing.T, server *serverProcess, datacenter, drivers string) *serverProcess {
 	t.Helper()
 	public := publicFolder(t)
