@@ -54,7 +54,7 @@ func newDataImage(t *testing.T, config string, crash bool) *dataImage {
 		}
 		i.jobs = append(i.jobs, id)
 	}
-	waitIdle(t, d)
+	waitIdle(t, d.client())
 	if config == compactedLogConfig {
 		eventually(t, "a snapshot exists", func() bool {
 			s, err := c.Operator().RaftStatus(t.Context())

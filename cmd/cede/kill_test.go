@@ -59,7 +59,7 @@ server: {enabled: true, workers: 2, raft: {heartbeat: 100ms, election: 100ms, le
 	d.start()
 	d.readBootstrapToken()
 	l := newLoad(t, 6, seed)
-	l.nodes = startFleet(t, d, 12)
+	l.nodes = startFleet(t, client.Config{Address: d.url, Token: d.token}, 12)
 	l.prepare(d.client())
 	h := &stateChecker{t: t, d: d}
 	for round := range rounds {
@@ -74,7 +74,7 @@ server: {enabled: true, workers: 2, raft: {heartbeat: 100ms, election: 100ms, le
 		d.start()
 		h.recordHash()
 	}
-	waitIdle(t, d)
+	waitIdle(t, d.client())
 	h.recordHash()
 	d.stop()
 	if sn := h.replay(true); sn != nil {
@@ -118,11 +118,11 @@ func (l *load) runUntilKill(d *serverProcess, acks int64, delay time.Duration) {
 	<-done
 }
 
-// startFleet runs simulated nodes against a server until the test ends and returns the IDs
+// startFleet runs simulated nodes against servers until the test ends and returns the IDs
 // of the nodes.
-func startFleet(t *testing.T, d *serverProcess, nodes int) (ids []string) {
+func startFleet(t *testing.T, servers client.Config, nodes int) (ids []string) {
 	t.Helper()
-	c, err := client.New(client.Config{Address: d.url, Token: d.token})
+	c, err := client.New(servers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,9 +333,8 @@ func checkState(sn *state.Snapshot) error {
 
 // waitIdle waits until every evaluation on the server is blocked or terminal, and the broker is
 // empty. Agents that run may cause new ones afterwards.
-func waitIdle(t *testing.T, d *serverProcess) {
+func waitIdle(t *testing.T, c *client.Client) {
 	t.Helper()
-	c := d.client()
 	start := time.Now()
 	defer func() { t.Logf("the server was idle after %v", time.Since(start)) }()
 	eventually(t, "the server is idle", func() bool {

@@ -25,13 +25,13 @@ func TestKill_MovesAreNeverHalf(t *testing.T) {
 	d := newServer(t, "", `server: {enabled: true, workers: 2, raft: {heartbeat: 100ms, election: 100ms, lease: 100ms, snapshot_interval: 100ms, snapshot_threshold: 60, trailing_logs: 1000000}}
 `)
 	d.start()
-	startFleet(t, d, nodes)
-	enableMoves(t, d)
+	startFleet(t, client.Config{Address: d.url, Token: d.token}, nodes)
+	enableMoves(t, d.client())
 	h := &stateChecker{t: t, d: d}
 	for round := range rounds {
 		small := fmt.Sprintf("small-%d", round)
-		registerAll(t, d, sized(small, 200, nodes)) // one on each node
-		waitIdle(t, d)
+		registerAll(t, d.client(), sized(small, 200, nodes)) // one on each node
+		waitIdle(t, d.client())
 		killed := make(chan struct{})
 		delay := time.Duration(rng.IntN(40)) * time.Millisecond
 		go func() {
@@ -51,13 +51,13 @@ func TestKill_MovesAreNeverHalf(t *testing.T) {
 			t.Fatalf("failed in round %d with data directory %s\n%s", round, d.dataDir, d.stderr.filtered())
 		}
 		d.start()
-		registerAll(t, d, sized(fmt.Sprintf("large-%d-0", round), 900, 1)) // also if its first request was lost
-		waitIdle(t, d)
+		registerAll(t, d.client(), sized(fmt.Sprintf("large-%d-0", round), 900, 1)) // also if its first request was lost
+		waitIdle(t, d.client())
 		h.recordHash()
-		checkRunsOnce(t, d, small, nodes)
-		checkRunsOnce(t, d, fmt.Sprintf("large-%d-0", round), 1)
-		deregisterAll(t, d)
-		waitIdle(t, d)
+		checkRunsOnce(t, d.client(), small, nodes)
+		checkRunsOnce(t, d.client(), fmt.Sprintf("large-%d-0", round), 1)
+		deregisterAll(t, d.client())
+		waitIdle(t, d.client())
 	}
 	d.stop()
 	h.replay(true)
@@ -73,10 +73,10 @@ func TestMoves_PlanIsRunAsShown(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, "", "server: {enabled: true, workers: 2}\n")
 	d.start()
-	startFleet(t, d, 3)
-	enableMoves(t, d)
-	registerAll(t, d, sized("small", 200, 3))
-	waitIdle(t, d)
+	startFleet(t, client.Config{Address: d.url, Token: d.token}, 3)
+	enableMoves(t, d.client())
+	registerAll(t, d.client(), sized("small", 200, 3))
+	waitIdle(t, d.client())
 	c := d.client()
 	large := sized("large", 900, 1)
 	plan, err := c.Jobs().Plan(t.Context(), large, nil)
@@ -86,9 +86,9 @@ func TestMoves_PlanIsRunAsShown(t *testing.T) {
 	if _, err := c.Jobs().Run(t.Context(), large, plan.PlanToken, nil); err != nil {
 		t.Fatal(err)
 	}
-	waitIdle(t, d)
-	checkRunsOnce(t, d, "small", 3)
-	checkRunsOnce(t, d, "large", 1)
+	waitIdle(t, d.client())
+	checkRunsOnce(t, d.client(), "small", 3)
+	checkRunsOnce(t, d.client(), "large", 1)
 	moved, _, err := c.Allocations().Get(t.Context(), plan.Move[0].PreviousAllocation, nil)
 	if err != nil || moved.NextAllocation != plan.Move[0].ID || moved.DesiredStatus != "stop" || !strings.HasPrefix(moved.DesiredDescription, "moved to make room for ") {
 		t.Fatalf("%+v, %v", moved, err)
@@ -102,7 +102,7 @@ func TestMoves_PlanIsRunAsShown(t *testing.T) {
 	if _, err := c.Jobs().Stop(t.Context(), "small", nil); err != nil {
 		t.Fatal(err)
 	}
-	waitIdle(t, d)
+	waitIdle(t, d.client())
 	if _, err := c.Jobs().Run(t.Context(), second, plan.PlanToken, nil); err == nil || !strings.Contains(err.Error(), plan.Move[0].PreviousAllocation) {
 		t.Errorf("the plan was run although its instance has ended: %v", err)
 	}
@@ -112,9 +112,9 @@ func TestMoves_PlanIsRunAsShown(t *testing.T) {
 }
 
 // enableMoves enables moves and spreads instances, so that free capacity is scattered.
-func enableMoves(t *testing.T, d *serverProcess) {
+func enableMoves(t *testing.T, c *client.Client) {
 	t.Helper()
-	api := d.client().Scheduler()
+	api := c.Scheduler()
 	conf, _, err := api.Get(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -134,32 +134,32 @@ func sized(id string, memory, count int) *client.Job {
 	return j
 }
 
-func registerAll(t *testing.T, d *serverProcess, jobs ...*client.Job) {
+func registerAll(t *testing.T, c *client.Client, jobs ...*client.Job) {
 	t.Helper()
 	for _, j := range jobs {
-		if _, err := d.client().Jobs().Register(t.Context(), j, nil); err != nil {
+		if _, err := c.Jobs().Register(t.Context(), j, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func deregisterAll(t *testing.T, d *serverProcess) {
+func deregisterAll(t *testing.T, c *client.Client) {
 	t.Helper()
-	jobs, _, err := d.client().Jobs().List(t.Context(), nil)
+	jobs, _, err := c.Jobs().List(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		if _, err := d.client().Jobs().Stop(t.Context(), j.ID, &client.StopOptions{Purge: true}); err != nil && !strings.Contains(err.Error(), "not found") {
+		if _, err := c.Jobs().Stop(t.Context(), j.ID, &client.StopOptions{Purge: true}); err != nil && !strings.Contains(err.Error(), "not found") {
 			t.Fatal(err)
 		}
 	}
 }
 
 // checkRunsOnce verifies that each instance of a job has one allocation that should run.
-func checkRunsOnce(t *testing.T, d *serverProcess, job string, count int) {
+func checkRunsOnce(t *testing.T, c *client.Client, job string, count int) {
 	t.Helper()
-	list, _, err := d.client().Jobs().Allocations(t.Context(), job, nil)
+	list, _, err := c.Jobs().Allocations(t.Context(), job, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,12 +179,13 @@ func checkRunsOnce(t *testing.T, d *serverProcess, job string, count int) {
 	}
 }
 
-// checkMoves verifies that an entry contains both halves of each move, and returns their
-// number. before is the state before the entry; nil: unknown.
+// checkMoves verifies that an entry contains both halves of each move, and that disruption
+// budgets allow all of them together. It returns their number. before is the state before the entry; nil: unknown.
 func checkMoves(before *state.Snapshot, a *replication.Applied) (moves int, err error) {
 	if _, ok := a.Entry.Command.(*replication.ApplyPlans); !ok || before == nil {
 		return 0, nil
 	}
+	charged := map[int32]int{} // disruptions by budget
 	for to := range a.Snap.Allocs() {
 		if to.MovedFrom == "" || to.CreateIndex != a.Index {
 			continue
@@ -193,6 +194,9 @@ func checkMoves(before *state.Snapshot, a *replication.Applied) (moves int, err 
 		was, is := before.Alloc(to.MovedFrom), a.Snap.Alloc(to.MovedFrom)
 		if was == nil || !was.Live() || is.Desired != model.DesiredStop || is.MovedTo != to.ID || is.NodeID == to.NodeID {
 			return moves, fmt.Errorf("%s continues %s, which was not moved to it", to.ID, to.MovedFrom)
+		}
+		if before.OverrunsBudget(was, a.Entry.Time, charged) {
+			return moves, fmt.Errorf("the move of %s exceeds a disruption budget", was.ID)
 		}
 	}
 	for from := range a.Snap.Allocs() {

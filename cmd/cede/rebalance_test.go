@@ -11,9 +11,9 @@ import (
 )
 
 // spreadInstances leaves scattered free capacity. Moves stay off.
-func spreadInstances(t *testing.T, d *serverProcess) {
+func spreadInstances(t *testing.T, c *client.Client) {
 	t.Helper()
-	api := d.client().Scheduler()
+	api := c.Scheduler()
 	conf, _, err := api.Get(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,19 +31,19 @@ func TestRebalance_PlanIsRunAsShown(t *testing.T) {
 	t.Parallel()
 	d := newServer(t, "", "server: {enabled: true, workers: 2}\n")
 	d.start()
-	startFleet(t, d, 4)
-	spreadInstances(t, d)
-	registerAll(t, d, sized("small", 200, 4))
-	waitIdle(t, d)
+	startFleet(t, client.Config{Address: d.url, Token: d.token}, 4)
+	spreadInstances(t, d.client())
+	registerAll(t, d.client(), sized("small", 200, 4))
+	waitIdle(t, d.client())
 	awaitRunning(t, d.client(), "small", 4) // plans move what started last
 	api := d.client().Scheduler()
 	limit := func(n int) *client.Moves { return &client.Moves{PerJob: n, Window: time.Hour} }
 	if plan, err := api.PlanRebalance(t.Context(), limit(4)); err != nil || len(plan.Steps) != 0 || plan.PlanToken != "" {
 		t.Fatalf("nothing waits: %+v, %v", plan, err)
 	}
-	registerAll(t, d, sized("large-a", 900, 1), sized("large-b", 900, 1))
-	waitIdle(t, d)
-	checkRunsOnce(t, d, "large-a", 0)
+	registerAll(t, d.client(), sized("large-a", 900, 1), sized("large-b", 900, 1))
+	waitIdle(t, d.client())
+	checkRunsOnce(t, d.client(), "large-a", 0)
 	if plan, err := api.PlanRebalance(t.Context(), nil); err != nil || len(plan.Steps) != 1 || plan.Moves.PerJob != 1 || plan.Steps[0].JobID != "large-a" {
 		t.Fatalf("one move in an hour is the default: %+v, %v", plan, err)
 	}
@@ -64,9 +64,9 @@ func TestRebalance_PlanIsRunAsShown(t *testing.T) {
 	if err != nil || len(result.Steps) != 2 || result.Steps[0].Placed != 1 || result.Steps[0].Moved != 1 || len(result.Steps[1].Rejected) != 0 || result.Index == 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	waitIdle(t, d)
+	waitIdle(t, d.client())
 	for job, count := range map[string]int{"small": 4, "large-a": 1, "large-b": 1} {
-		checkRunsOnce(t, d, job, count)
+		checkRunsOnce(t, d.client(), job, count)
 	}
 	if _, err := api.Rebalance(t.Context(), plan.PlanToken); !client.IsConflict(err) {
 		t.Errorf("the plan was run twice: %v", err)
@@ -95,18 +95,18 @@ func TestKill_RebalanceIsNeverHalf(t *testing.T) {
 	d := newServer(t, "", `server: {enabled: true, workers: 2, raft: {heartbeat: 100ms, election: 100ms, lease: 100ms, snapshot_interval: 100ms, snapshot_threshold: 60, trailing_logs: 1000000}}
 `)
 	d.start()
-	startFleet(t, d, nodes)
-	spreadInstances(t, d)
+	startFleet(t, client.Config{Address: d.url, Token: d.token}, nodes)
+	spreadInstances(t, d.client())
 	h := &stateChecker{t: t, d: d}
 	limit := &client.Moves{PerJob: nodes, Window: time.Minute}
 	for round := range rounds {
 		small := fmt.Sprintf("small-%d", round)
-		registerAll(t, d, sized(small, 200, nodes)) // one on each node
-		waitIdle(t, d)
+		registerAll(t, d.client(), sized(small, 200, nodes)) // one on each node
+		waitIdle(t, d.client())
 		for i := range large {
-			registerAll(t, d, sized(fmt.Sprintf("large-%d-%d", round, i), 900, 1))
+			registerAll(t, d.client(), sized(fmt.Sprintf("large-%d-%d", round, i), 900, 1))
 		}
-		waitIdle(t, d)
+		waitIdle(t, d.client())
 		plan, err := d.client().Scheduler().PlanRebalance(t.Context(), limit)
 		if err != nil || len(plan.Steps) == 0 {
 			t.Fatalf("round %d: %+v, %v", round, plan, err)
@@ -125,7 +125,7 @@ func TestKill_RebalanceIsNeverHalf(t *testing.T) {
 			t.Fatalf("failed in round %d with data directory %s\n%s", round, d.dataDir, d.stderr.filtered())
 		}
 		d.start()
-		waitIdle(t, d)
+		waitIdle(t, d.client())
 		for {
 			plan, err = d.client().Scheduler().PlanRebalance(t.Context(), limit)
 			if err != nil {
@@ -137,13 +137,13 @@ func TestKill_RebalanceIsNeverHalf(t *testing.T) {
 			if _, err := d.client().Scheduler().Rebalance(t.Context(), plan.PlanToken); err != nil {
 				t.Fatal(err)
 			}
-			waitIdle(t, d)
+			waitIdle(t, d.client())
 		}
 		h.recordHash()
-		checkRunsOnce(t, d, small, nodes)
-		checkRunsOnce(t, d, fmt.Sprintf("large-%d-0", round), 1)
-		deregisterAll(t, d)
-		waitIdle(t, d)
+		checkRunsOnce(t, d.client(), small, nodes)
+		checkRunsOnce(t, d.client(), fmt.Sprintf("large-%d-0", round), 1)
+		deregisterAll(t, d.client())
+		waitIdle(t, d.client())
 	}
 	d.stop()
 	h.replay(true)

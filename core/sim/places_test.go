@@ -72,10 +72,11 @@ func TestPlaces_GangUsesCheapestRack(t *testing.T) {
 
 // Of two equal candidates the one that fits elsewhere is evicted, and continues there,
 // whatever the names and the order of nodes, jobs and allocations. Under policies that do not
-// read where victims could run instead, the names decide.
+// read where victims could run instead, the names decide. aging and protect leave the order of
+// options to default, which reads it.
 func TestPlaces_VictimHasSomewhereToGo(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []string{"default", "least-waste", "karmada", "kubernetes", "nomad"} {
+	for _, policy := range slices.Sorted(maps.Keys(builtins)) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			evicted := map[string]int{}
@@ -91,7 +92,7 @@ func TestPlaces_VictimHasSomewhereToGo(t *testing.T) {
 					t.Errorf("seed %d: %s is evicted, unplaced: %v", seed, victim, run.Result.Unplaced)
 				}
 			}
-			if relocates := policy == "default" || policy == "least-waste"; relocates != (evicted["w1"] == 24) || !relocates && evicted["w1"] == 0 {
+			if relocates := slices.Contains([]string{"aging", "default", "least-waste", "protect"}, policy); relocates != (evicted["w1"] == 24) || !relocates && evicted["w1"] == 0 {
 				t.Errorf("evicted %v", evicted)
 			}
 		})
