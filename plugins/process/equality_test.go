@@ -133,8 +133,8 @@ func configured(t testing.TB, m policy.Module, config string) policy.Instance {
 }
 
 // usualPolicies are compared in every run. Between them they implement all hooks that
-// shipped policies have; a process of each policy must be linked.
-var usualPolicies = []string{"fair-share", "karmada", "optimal", "protect"}
+// shipped policies have, and read all columns; a process of each policy must be linked.
+var usualPolicies = []string{"default", "fair-share", "karmada", "least-waste", "optimal", "protect"}
 
 // The same source answers identically to the bit, natively and as a process.
 func TestShipped_AnswerIdenticallyAsProcess(t *testing.T) {
