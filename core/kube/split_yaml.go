@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/plainyaml"
 )
 
 // A yamlSplitter splits a YAML dump into objects by its lines: at document
@@ -149,7 +151,7 @@ func (s *yamlSplitter) endDocument() error {
 func fromYAML(text []byte) ([][]byte, []error) {
 	var value any
 	if err := yaml.Unmarshal(text, &value); err != nil {
-		return nil, []error{err}
+		return nil, []error{errors.New(plainyaml.Syntax(err, text).String())}
 	}
 	switch v := value.(type) {
 	case nil:

@@ -1,8 +1,10 @@
 package plainyaml
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -53,6 +55,78 @@ func Problems(err error, into any) []Problem {
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Line - b.Line })
 	return problems
+}
+
+// Syntax returns the problem of a text that is not YAML, with a line of it. The library counts
+// lines from 0 in its parser and from 1 in its scanner. If the error is at the end of a value,
+// it reports the start of that value, and it reports no line for some errors.
+func Syntax(err error, text []byte) Problem {
+	p := Problems(err, nil)[0]
+	switch {
+	case strings.HasPrefix(p.Message, "unknown anchor '"):
+		name, _, _ := strings.Cut(strings.TrimPrefix(p.Message, "unknown anchor '"), "'")
+		p.Line = lineWith(text, 1, regexp.MustCompile(`(?:^|[\s\[,{])\*`+regexp.QuoteMeta(name)))
+		p.Message += "; write a text that starts with * in quotes"
+	case p.Message == "found a tab character that violates indentation":
+		p.Line = lineWith(text, p.Line, regexp.MustCompile(`^ *\t`))
+		p.Message = "found a tab in the indentation"
+	case fromParser.MatchString(p.Message):
+		p.Line++
+	}
+	lines := bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) + 1
+	p.Line = min(max(p.Line, 1), lines)
+	return p
+}
+
+// fromParser matches messages of the library's parser, as opposed to its scanner.
+var fromParser = regexp.MustCompile(`^did not find expected (?:',' or|'-' indicator|<|key|node content)|^found (?:duplicate %|incompatible YAML|undefined tag handle)`)
+
+// lineWith returns the first line at or after a number that matches the pattern, or that
+// number if none does.
+func lineWith(text []byte, from int, pattern *regexp.Regexp) int {
+	number := 0
+	for line := range bytes.Lines(text) {
+		if number++; number >= from && pattern.Match(line) {
+			return number
+		}
+	}
+	return from
+}
+
+// Fractions returns the numbers of a document of which the library would drop the fraction: the
+// fields that they set in a value are integers.
+func Fractions(node *yaml.Node, into reflect.Type) (problems []Problem) {
+	for into.Kind() == reflect.Pointer {
+		into = into.Elem()
+	}
+	for i, child := range node.Content {
+		switch {
+		case node.Kind == yaml.DocumentNode:
+			problems = append(problems, Fractions(child, into)...)
+		case node.Kind == yaml.SequenceNode && into.Kind() == reflect.Slice:
+			problems = append(problems, Fractions(child, into.Elem())...)
+		case node.Kind == yaml.MappingNode && into.Kind() == reflect.Struct && i%2 == 1:
+			if t := fieldType(into, node.Content[i-1].Value); t != nil {
+				problems = append(problems, Fractions(child, t)...)
+			}
+		}
+	}
+	if isInteger := into.Kind() >= reflect.Int && into.Kind() <= reflect.Uint64; isInteger && node.ShortTag() == "!!float" {
+		if x, err := strconv.ParseFloat(node.Value, 64); err == nil && x != math.Trunc(x) {
+			problems = append(problems, Problem{Line: node.Line, Message: fmt.Sprintf("expected %s, found the number %.60s", typeName(into, ""), node.Value)})
+		}
+	}
+	return problems
+}
+
+// fieldType returns the type of a YAML field of a struct, or nil if it has none of this name.
+func fieldType(t reflect.Type, name string) reflect.Type {
+	for field := range t.Fields() {
+		if tag, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); tag == name {
+			return field.Type
+		}
+	}
+	return nil
 }
 
 // String returns the problem with its line, and with the valid fields if one is unknown.

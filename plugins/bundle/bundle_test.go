@@ -177,13 +177,15 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 func TestParseManifest_ListsNoConsequences(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"naem: x\nrules: {order: victim.age}\n":                        `m.yaml: line 1: unknown field "naem": must be `,
-		"name: x\nversion: one\nrules: {order: victim.age}\n":          "m.yaml: line 2: expected an integer, found the string one",
-		"name: x\nrules: [order]\n":                                    "m.yaml: line 2: expected fields, found a list",
-		"name: x\nuse: {oder: default}\n":                              `m.yaml: line 2: use: unknown hook "oder": must be eligible, order, option or bindings`,
-		"name: x\nrules: {order: victim.age}\nlimits:\n  fuel: much\n": "m.yaml: line 4: expected an integer of 0 or more, found the string much",
-		"name: x\nname: y\nrules: {order: victim.age}\n":               `m.yaml: line 2: mapping key "name" already defined at line 1`,
-		"name: x\nrules: {order: now, order: now}\n":                   `m.yaml: line 2: mapping key "order" already defined at line 2`,
+		"naem: x\nrules: {order: victim.age}\n":                                `m.yaml: line 1: unknown field "naem": must be `,
+		"name: x\nversion: one\nrules: {order: victim.age}\n":                  "m.yaml: line 2: expected an integer, found the string one",
+		"name: x\nrules: [order]\n":                                            "m.yaml: line 2: expected fields, found a list",
+		"name: x\nuse: {oder: default}\n":                                      `m.yaml: line 2: use: unknown hook "oder": must be eligible, order, option or bindings`,
+		"name: x\nrules: {order: victim.age}\nlimits:\n  fuel: much\n":         "m.yaml: line 4: expected an integer of 0 or more, found the string much",
+		"name: x\nrules: {order: victim.age}\nlimits:\n  fuelPerRow: 1000.5\n": "m.yaml: line 4: expected an integer of 0 or more, found the number 1000.5",
+		"name: x\nrules:\n  order: *a\n":                                       "m.yaml: line 3: unknown anchor 'a' referenced; write a text that starts with * in quotes",
+		"name: x\nname: y\nrules: {order: victim.age}\n":                       `m.yaml: line 2: mapping key "name" already defined at line 1`,
+		"name: x\nrules: {order: now, order: now}\n":                           `m.yaml: line 2: mapping key "order" already defined at line 2`,
 		"- name: x\n": "m.yaml: line 1: expected fields, found a list",
 		"rules":       "m.yaml: line 1: expected fields, found the string rules",
 		"---\n":       "m.yaml is empty",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -133,20 +134,22 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 	if err := parseDocument(text, &document); errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s is empty; run `cede policy init` to create a manifest", name)
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: %v", name, withBrackets(plainyaml.Problems(err, nil)[0], text))
+		return nil, fmt.Errorf("%s: %v", name, withBrackets(plainyaml.Syntax(err, text)))
 	}
 	var m Manifest
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	err := d.Decode(&m)
+	problems := plainyaml.Fractions(&document, reflect.TypeOf(m))
+	if err != nil {
+		problems = append(problems, plainyaml.Problems(err, &m)...)
+	}
 	invalid := map[string]bool{} // fields whose values were not decoded
 	var errs []error
-	if err != nil {
-		for _, p := range plainyaml.Problems(err, &m) {
-			errs = append(errs, errors.New(p.String()))
-			for _, field := range affectedFields(&document, p) {
-				invalid[field] = true
-			}
+	for _, p := range problems {
+		errs = append(errs, errors.New(p.String()))
+		for _, field := range affectedFields(&document, p) {
+			invalid[field] = true
 		}
 	}
 	if err != nil && !hasFields(&document) {
@@ -161,10 +164,9 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 }
 
 // withBrackets explains brackets that end too early, such as those of a list that contain an
-// expression. The library counts these lines from 0.
-func withBrackets(p plainyaml.Problem, text []byte) plainyaml.Problem {
+// expression.
+func withBrackets(p plainyaml.Problem) plainyaml.Problem {
 	if unclosed.MatchString(p.Message) {
-		p.Line = min(p.Line, bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))) + 1
 		p.Message += "; in brackets, quote texts that contain commas, brackets or quotes"
 	}
 	return p

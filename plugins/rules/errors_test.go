@@ -20,7 +20,7 @@ func TestCheck_ReportsPositionAndRemedy(t *testing.T) {
 		},
 		{"a name of another rule", "option: victim.age", "victim.age cannot be used here\n  option: victim.age\n          ^\n  it can be used in eligible and order"},
 		{"an unknown function", "order: median(victim.age)", "unknown function \"median\""},
-		{"int and double", "order: victim.share * 2", "* cannot be applied to (double, int)\n  order: victim.share * 2\n                      ^\n  write 2.0 in place of 2"},
+		{"int and double", "order: victim.share * 2", "* cannot be applied to (double, int)\n  order: victim.share * 2\n                      ^\n  write whole numbers with a fraction, such as 2.0"},
 		{"a duration and a number", "eligible: victim.age > 10", "write a duration as duration('10m')"},
 		{"a condition is required", "eligible: victim.age", "the type is duration; expected a condition (bool)"},
 		{"a text has no order", "order: victim.namespace", "the type is string; expected a value that can be sorted"},

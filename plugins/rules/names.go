@@ -46,7 +46,7 @@ func textHint(name string) string {
 func (explainer) NoOverload(types string) string {
 	switch {
 	case strings.Contains(types, "int") && strings.Contains(types, "double"):
-		return "write 2.0 in place of 2, or convert: double(victim.priority)"
+		return "write whole numbers with a fraction, such as 2.0, or convert: double(victim.priority)"
 	case strings.Contains(types, "duration") && (strings.Contains(types, "int") || strings.Contains(types, "string")):
 		return "write a duration as duration('10m')"
 	case strings.Contains(types, "timestamp"):

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cede-scheduler/cede/core/internal/plainjson"
+	"github.com/cede-scheduler/cede/core/plainyaml"
 	"github.com/cede-scheduler/cede/core/sim/importer/build"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -174,7 +175,7 @@ func toJSON(text []byte) ([]byte, error) {
 	}
 	var v any
 	if err := yaml.Unmarshal(text, &v); err != nil {
-		return nil, fmt.Errorf("not valid YAML: %w", err)
+		return nil, fmt.Errorf("not valid YAML: %s", plainyaml.Syntax(err, text))
 	}
 	object, err := json.Marshal(v)
 	if err != nil {
