@@ -137,7 +137,7 @@ func TestGated_BoundsChangeNoPlan(t *testing.T) {
 			one := gatedScheduler(t, module, nativeDefault(), 1, some.count)
 			two := gatedScheduler(t, module, nativeDefault(), 2, nil)
 			evicted, queued := 0, 0
-			for seed := range uint64(soak.Scale(6)) {
+			for seed := range uint64(max(6, soak.Scale(6))) { // fewer decide too little
 				snap, job := gatedCase(rand.New(rand.NewPCG(82, seed)))
 				want := gatedPlan(t, full, snap, job)
 				for workers, s := range []*scheduler.Scheduler{one, two} {
