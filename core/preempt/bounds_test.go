@@ -1,6 +1,7 @@
 package preempt
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,15 +11,18 @@ import (
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/policies/aging"
 	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
 	"github.com/cede-scheduler/cede/policies/optimal"
+	"github.com/cede-scheduler/cede/policies/protect"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
 // No option has lower tiers than the bound of its node, under each policy that declares
-// Monotone. Bounds are close: many options have the tiers of theirs.
+// Monotone, and under gates that depend on age. Without a gate, bounds are close: many options
+// have the tiers of theirs.
 func TestBounds_AreBelowEveryOption(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]*policy.Version{
@@ -26,6 +30,10 @@ func TestBounds_AreBelowEveryOption(t *testing.T) {
 		"least-waste":    coretest.Version(func() sdk.Policy { return leastwaste.New() }),
 		"optimal":        coretest.Version(func() sdk.Policy { return optimal.New() }),
 		"optimal, waste": configured(t, func() sdk.Policy { return optimal.New() }, `{"cost": "waste"}`),
+		"protect":        configured(t, func() sdk.Policy { return protect.New() }, `{"minRuntime": "30s"}`),
+		"protect, steps": configured(t, func() sdk.Policy { return protect.New() }, `{"minRuntime": "30s", "maxEvictions": 1}`),
+		"aging":          configured(t, func() sdk.Policy { return aging.New() }, `{"settle": "30s", "halfLife": "20s"}`),
+		"gate and waste": configured(t, func() sdk.Policy { return &gatedWaste{leastwaste.New(), protect.New()} }, `{"minRuntime": "30s"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +45,8 @@ func TestBounds_AreBelowEveryOption(t *testing.T) {
 				options, equal = options+n, equal+same
 			}
 			t.Logf("%d options, %d as cheap as their bound", options, equal)
-			if options < soak.Count(100, 10_000) || equal*10 < options {
+			gated := version.Hooks().Has(policy.HookDelta)
+			if options < soak.Count(100, 10_000) || !gated && equal*10 < options {
 				t.Errorf("%d options, %d as cheap as their bound: too few", options, equal)
 			}
 		})
@@ -65,6 +74,30 @@ func TestBounds_ReturnInstancesOfChooser(t *testing.T) {
 	if _, busy := chooser.Instances(); busy != 0 {
 		t.Errorf("%d instances are still in use", busy)
 	}
+}
+
+// gatedWaste is least-waste with the gate of protect.
+type gatedWaste struct {
+	*leastwaste.Policy
+	gate *protect.Policy
+}
+
+func (p *gatedWaste) Info() sdk.Info {
+	info := p.Policy.Info()
+	info.Columns |= p.gate.Info().Columns
+	return info
+}
+
+func (p *gatedWaste) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Recheck) error {
+	return p.gate.PriorityDelta(in, gap, recheck)
+}
+
+func (p *gatedWaste) Settings() []sdk.Setting {
+	return append(p.Policy.Settings(), p.gate.Settings()...)
+}
+
+func (p *gatedWaste) Configure(c *sdk.Config) error {
+	return errors.Join(p.Policy.Configure(c), p.gate.Configure(c))
 }
 
 // selectsNone selects victims, so that the default policy chooses among options.
@@ -143,7 +176,10 @@ func randomNodes(d *rand.Rand) *state.Snapshot {
 func boundRequest(snap *state.Snapshot, version *policy.Version) Request {
 	r := Request{
 		Group: snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: "asker"}).Groups[0],
-		Now:   100e9, Policy: version, Default: version, Workers: 1,
+		Now:   100e9, Waiting: 60e9, Policy: version, Default: version, Workers: 1,
+	}
+	if !version.Hooks().Has(policy.HookScoreOptions) {
+		r.Default = coretest.Version(func() sdk.Policy { return rules.New() })
 	}
 	for pos := range int32(snap.NodeCount()) {
 		r.Nodes = append(r.Nodes, pos)
