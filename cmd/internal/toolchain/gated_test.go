@@ -38,7 +38,7 @@ func (settled) PriorityDelta(in *sdk.Candidates, gap []int32, recheck *sdk.Reche
 
 // gatedForms returns the names of policies with a gate, in several forms.
 func gatedForms() []string {
-	return []string{"protect", "aging", "protect and least-waste", "settled/native", "settled/c", "settled/rules"}
+	return []string{"protect", "aging", "protect and least-waste", "settled/native", "settled/rules", "gentle and thrifty/c"}
 }
 
 // gatedModule returns a policy of gatedForms.
@@ -50,24 +50,30 @@ func gatedModule(t testing.TB, form string) policy.Module {
 	case "aging":
 		return policy.Native(form, func() sdk.Policy { return aging.New() })
 	case "protect and least-waste":
-		m, err := composition.New("both", "sha256:both", []composition.Part{
-			{Name: "protect", Module: policy.Native("protect", func() sdk.Policy { return protect.New() })},
-			{Name: "least-waste", Module: policy.Native("least-waste", func() sdk.Policy { return leastwaste.New() })},
-		}, composition.Uses{Eligible: []string{"protect"}, Order: []string{"least-waste"}, Option: []string{"least-waste"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
+		return gatedBy(t, policy.Native("protect", func() sdk.Policy { return protect.New() }),
+			policy.Native("least-waste", func() sdk.Policy { return leastwaste.New() }))
 	case "settled/native":
 		return policy.Native("settled", func() sdk.Policy { return settled{} })
-	case "settled/c":
-		return testModule(t, newHost(t), "settled", "c")
+	case "gentle and thrifty/c":
+		h := newHost(t)
+		return gatedBy(t, testModule(t, h, "gentle", "c"), testModule(t, h, "thrifty", "c"))
 	}
 	return testModule(t, newHost(t), "settled", bundle.Rules)
 }
 
-// gatedScheduler returns a scheduler with a default policy that has a gate. The rules of default
-// serve the other hooks, if the policy lacks them.
+// gatedBy returns the gate of one policy with the other hooks of another one.
+func gatedBy(t testing.TB, gate, others policy.Module) policy.Module {
+	t.Helper()
+	m, err := composition.New("both", "sha256:both", []composition.Part{{Name: "gate", Module: gate}, {Name: "others", Module: others}},
+		composition.Uses{Eligible: []string{"gate"}, Order: []string{"others"}, Option: []string{"others"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// gatedScheduler returns a scheduler with a gated policy. The rules of default serve the hooks
+// that it lacks.
 func gatedScheduler(t testing.TB, module, defaults policy.Module, workers int, observe func(scheduler.Decision)) *scheduler.Scheduler {
 	t.Helper()
 	var versions []*policy.Version
