@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/plainyaml"
 )
 
 // readYAML reads a document into a tree. It returns nil after a problem.
@@ -21,14 +22,14 @@ func (r *parser) readYAML(src []byte) *value {
 			r.add(position{1, 1}, "the file is empty: expected a job", "`cede job init` writes an example")
 			return nil
 		}
-		r.add(yamlProblem(err))
+		r.add(yamlProblem(err, src))
 		return nil
 	}
 	var second yaml.Node
 	if err := decodeYAML(d, &second); !errors.Is(err, io.EOF) {
 		at := position{line: second.Line}
 		if err != nil {
-			r.add(yamlProblem(err))
+			r.add(yamlProblem(err, src))
 			return nil
 		}
 		r.add(at, "unexpected second document: a file holds one job", "move it to its own file")
@@ -56,13 +57,9 @@ func decodeYAML(d *yaml.Decoder, into *yaml.Node) (err error) {
 	return d.Decode(into)
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
-
-func yamlProblem(err error) (at position, message, remedy string) {
-	found := yamlLine.FindStringSubmatch(err.Error())
-	line, _ := strconv.Atoi(found[1]) // 0 if the message has no line
-	return position{line: line}, "not valid YAML: " + strings.TrimPrefix(err.Error(), found[0]),
-		"check indentation, quotes and brackets at and before this line"
+func yamlProblem(err error, src []byte) (at position, message, remedy string) {
+	p := plainyaml.Syntax(err, src)
+	return position{line: p.Line}, "not valid YAML: " + p.Message, "check indentation, quotes and brackets at and before this line"
 }
 
 // A yamlTree converts YAML nodes into a tree of values, resolving aliases and merges.

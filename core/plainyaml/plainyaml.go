@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -46,7 +47,7 @@ func Problems(err error, into any) []Problem {
 		p := Problem{Message: strings.TrimSpace(text[len(m[0]):]), Syntax: isSyntax}
 		p.Line, _ = strconv.Atoi(m[1]) // 0 without a line
 		if m := unknownField.FindStringSubmatch(p.Message); m != nil {
-			p.Message, p.Unknown, p.Fields = fmt.Sprintf("unknown field %.60q", m[1]), true, fieldsOf(types[m[2]])
+			p.Message, p.Unknown, p.Fields = fmt.Sprintf("unknown field %.60q", m[1]), true, slices.Sorted(maps.Keys(fieldsOf(types[m[2]])))
 		} else if m := wrongType.FindStringSubmatch(p.Message); m != nil {
 			value := strings.TrimSpace(fmt.Sprintf("%s %.60s", valueNames[m[1]], strings.Trim(m[2], "` ")))
 			p.Message = fmt.Sprintf("expected %s, found %s", typeName(types[m[3]], m[3]), value)
@@ -106,10 +107,13 @@ func Fractions(node *yaml.Node, into reflect.Type) (problems []Problem) {
 		case node.Kind == yaml.SequenceNode && into.Kind() == reflect.Slice:
 			problems = append(problems, Fractions(child, into.Elem())...)
 		case node.Kind == yaml.MappingNode && into.Kind() == reflect.Struct && i%2 == 1:
-			if t := fieldType(into, node.Content[i-1].Value); t != nil {
+			if t := fieldsOf(into)[node.Content[i-1].Value]; t != nil {
 				problems = append(problems, Fractions(child, t)...)
 			}
 		}
+	}
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
 	}
 	if isInteger := into.Kind() >= reflect.Int && into.Kind() <= reflect.Uint64; isInteger && node.ShortTag() == "!!float" {
 		if x, err := strconv.ParseFloat(node.Value, 64); err == nil && x != math.Trunc(x) {
@@ -117,16 +121,6 @@ func Fractions(node *yaml.Node, into reflect.Type) (problems []Problem) {
 		}
 	}
 	return problems
-}
-
-// fieldType returns the type of a YAML field of a struct, or nil if it has none of this name.
-func fieldType(t reflect.Type, name string) reflect.Type {
-	for field := range t.Fields() {
-		if tag, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); tag == name {
-			return field.Type
-		}
-	}
-	return nil
 }
 
 // String returns the problem with its line, and with the valid fields if one is unknown.
@@ -157,21 +151,20 @@ func collect(types map[string]reflect.Type, t reflect.Type) {
 	}
 }
 
-// fieldsOf returns the YAML fields of a type and of the types that it contains inline, in
-// ascending order.
-func fieldsOf(t reflect.Type) (fields []string) {
+// fieldsOf returns the types of the YAML fields of a type and of those that it contains inline.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
 	}
+	fields := map[string]reflect.Type{}
 	for field := range t.Fields() {
 		switch name, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); {
 		case field.Anonymous:
-			fields = append(fields, fieldsOf(field.Type)...)
+			maps.Copy(fields, fieldsOf(field.Type))
 		case name != "":
-			fields = append(fields, name)
+			fields[name] = field.Type
 		}
 	}
-	slices.Sort(fields)
 	return fields
 }
 

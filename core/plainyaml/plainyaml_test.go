@@ -2,6 +2,8 @@ package plainyaml_test
 
 import (
 	"bytes"
+	"fmt"
+	"reflect"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -61,5 +63,40 @@ func TestProblems_ListsAllByLine(t *testing.T) {
 	list := plainyaml.Problems(yaml.Unmarshal([]byte("count: a\nlevel: b\n"), &v), &v)
 	if len(list) != 2 || list[0].Line != 1 || list[1].Line != 2 || list[0].Syntax || list[0].Unknown {
 		t.Errorf("%+v", list)
+	}
+}
+
+func TestSyntax_NamesLineAndRemedy(t *testing.T) {
+	for text, want := range map[string]string{
+		"kind: a\nnames: [a,\nb: c":       "line 2: did not find expected ',' or ']'",
+		"kind: a\n\tlevel: 1":             "line 2: found a tab in the indentation",
+		"kind: a\nnames: [b, *x]":         "line 2: unknown anchor 'x' referenced; write a text that starts with * in quotes",
+		"names:\n- a\nlevel 5\nkind: b\n": "line 3: could not find expected ':'",
+	} {
+		var v any
+		err := yaml.Unmarshal([]byte(text), &v)
+		if err == nil {
+			t.Errorf("%q: no error", text)
+		} else if got := plainyaml.Syntax(err, []byte(text)).String(); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestFractions_AreThoseOfIntegers(t *testing.T) {
+	for text, want := range map[string]string{
+		"count: 1000.5":                    "[line 1: expected an integer of 0 or more, found the number 1000.5]",
+		"level: -2.5\ncount: 0.1":          "[line 1: expected an integer, found the number -2.5 line 2: expected an integer of 0 or more, found the number 0.1]",
+		"config: {a: &x 1.5}\ncount: *x":   "[line 1: expected an integer of 0 or more, found the number 1.5]",
+		"count: 1e3\nlevel: 2.0\nkind: 1":  "[]",
+		"share: 0.5\nparts: [{share: .5}]": "[]",
+	} {
+		var node yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &node); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(plainyaml.Fractions(&node, reflect.TypeFor[document]())); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }
