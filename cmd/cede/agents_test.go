@@ -20,13 +20,20 @@ func newClientNode(t testing.TB, server *serverProcess) *serverProcess {
 	if os.Geteuid() == 0 {
 		user = "root"
 	}
-	d := newServer(t, "", fmt.Sprintf(`client:
+	return newNode(t, server, "", fmt.Sprintf("{user: %q, denied_users: []}", user))
+}
+
+// newNode configures a client node with settings of the driver exec, and ends its tasks with the
+// test. dataDir is empty for a folder of the test.
+func newNode(t testing.TB, server *serverProcess, dataDir, driver string) *serverProcess {
+	t.Helper()
+	d := newServer(t, dataDir, fmt.Sprintf(`client:
   enabled: true
   servers: [%q]
   resources: {memory: 1000}
   pressure: {enabled: false}
-  drivers: {exec: {user: %q, denied_users: []}}
-`, server.url, user))
+  drivers: {exec: %s}
+`, server.url, driver))
 	t.Cleanup(func() { // runs before the cleanup that kills the agent: tasks survive their agent
 		for _, pid := range taskProcesses(d) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // fails if the process has exited

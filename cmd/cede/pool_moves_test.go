@@ -111,7 +111,7 @@ func (p *processPool) killDuring(rng *rand.Rand, request func(c *client.Client))
 		defer close(done)
 		request(c)
 	}()
-	time.Sleep(delay)
+	time.Sleep(delay) // real processes: the request is at another point each time
 	for _, s := range killed {
 		s.kill()
 	}
