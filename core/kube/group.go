@@ -237,9 +237,9 @@ func (t *Translator) pods(p *Pod, g *model.Group) {
 	}
 }
 
-// PodGroupLabel is the label of groups whose pods share a topology domain with all other pods
+// podGroupLabel is the label of groups whose pods share a topology domain with all other pods
 // of their PodGroup. Its value is the name of the PodGroup.
-const PodGroupLabel = "cede.import/pod-group"
+const podGroupLabel = "cede.import/pod-group"
 
 // shareDomain translates the topology constraints of a pod group to which the pods of a group
 // of the model belong; nil: to none.
@@ -256,13 +256,13 @@ func (g *PodGroup) shareDomain(t *Translator, pods *model.Group) {
 			continue
 		}
 		name := g.Metadata.Name
-		if pods.Labels[PodGroupLabel] != name {
+		if pods.Labels[podGroupLabel] != name {
 			labels := make(map[string]string, len(pods.Labels)+1)
 			maps.Copy(labels, pods.Labels)
-			labels[PodGroupLabel] = name
+			labels[podGroupLabel] = name
 			pods.Labels = labels
 		}
-		pods.Colocate = append(pods.Colocate, model.LabelTerm{Labels: map[string]string{PodGroupLabel: name}, TopologyKey: t.topology(c.Key)})
+		pods.Colocate = append(pods.Colocate, model.LabelTerm{Labels: map[string]string{podGroupLabel: name}, TopologyKey: t.topology(c.Key)})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,11 +64,11 @@ func TestLoadPolicy_CompilesWithinBudget(t *testing.T) {
 		}
 		return err
 	}
-	before := timeOfProcesses(t)
+	before := wasmtest.ProcessTime(t)
 	if err := load("../../sdk/abi/testdata/guests/decay-c.wasm"); err != nil {
 		t.Fatal(err)
 	}
-	if timeOfProcesses(t) == before {
+	if wasmtest.ProcessTime(t) == before {
 		t.Error("no process compiled the module")
 	}
 	bomb := filepath.Join(t.TempDir(), "bomb.wasm")
@@ -82,15 +81,4 @@ func TestLoadPolicy_CompilesWithinBudget(t *testing.T) {
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v remains", err, left)
 	}
-}
-
-// timeOfProcesses returns the processor time of all processes that the test has started and
-// that have ended.
-func timeOfProcesses(t *testing.T) syscall.Rusage {
-	t.Helper()
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r); err != nil {
-		t.Fatal(err)
-	}
-	return syscall.Rusage{Utime: r.Utime, Stime: r.Stime}
 }

@@ -52,8 +52,9 @@ func New(o Options) *Loader {
 	return l
 }
 
-// Fresh returns a loader with the same options but for the log. The caller must close it.
-func (l *Loader) Fresh(log *slog.Logger) *Loader {
+// WithLog returns another loader with the same options, but for the log; nil: none. The caller
+// must close it.
+func (l *Loader) WithLog(log *slog.Logger) *Loader {
 	o := l.o
 	o.Log = log
 	return New(o)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -107,11 +106,11 @@ func TestOpen_CompilesWithinBudget(t *testing.T) {
 			_, err := l.Open(t.Context(), policies.Request{PolicySpec: sim.PolicySpec{Use: use}})
 			return err
 		}
-		before := timeOfProcesses(t)
+		before := wasmtest.ProcessTime(t)
 		if err := open("../../../sdk/abi/testdata/guests/decay-c.wasm"); err != nil {
 			t.Fatal(err)
 		}
-		if timeOfProcesses(t) == before {
+		if wasmtest.ProcessTime(t) == before {
 			t.Errorf("cache %q: no process compiled the module", cache)
 		}
 		if soak.Full() && !soak.Race { // it takes the whole budget, whose memory the race detector exceeds
@@ -123,17 +122,6 @@ func TestOpen_CompilesWithinBudget(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// timeOfProcesses returns the processor time of all processes that the test has started and
-// that have ended.
-func timeOfProcesses(t *testing.T) (used syscall.Rusage) {
-	t.Helper()
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &r); err != nil {
-		t.Fatal(err)
-	}
-	return syscall.Rusage{Utime: r.Utime, Stime: r.Stime}
 }
 
 func TestBench_MeasuresEveryHookOnEveryConstruction(t *testing.T) {

@@ -60,9 +60,9 @@ type Env struct {
 type Policies interface {
 	Open(context.Context, policies.Request) (*policies.Policy, error)
 	OpenBundle(context.Context, *bundle.Bundle) (*policies.Policy, error)
-	// Fresh returns a loader with other instances, which log to log, and the same cache.
-	// The caller must close it.
-	Fresh(log *slog.Logger) *policies.Loader
+	// WithLog returns another loader with the same cache, of policies that log to log. The
+	// caller must close it.
+	WithLog(log *slog.Logger) *policies.Loader
 }
 
 // System returns the environment of the process.

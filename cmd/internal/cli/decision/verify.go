@@ -126,7 +126,7 @@ func trusts(roots bundle.Roots, key ed25519.PublicKey) bool {
 
 // run makes the calls again.
 func run(ctx context.Context, env *cmdutil.Env, d *certificate.Document) (err error) {
-	loader := env.Policies.Fresh(nil)
+	loader := env.Policies.WithLog(nil)
 	defer func() { err = errors.Join(err, loader.Close()) }()
 	host, err := loader.ForServer(policies.ServerOptions{})
 	if err != nil {

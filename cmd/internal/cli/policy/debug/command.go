@@ -82,7 +82,7 @@ No server is contacted.`,
 		if err := c.resolve(cmd); err != nil {
 			return err
 		}
-		c.loader = env.Policies.Fresh(slog.New(&c.output))
+		c.loader = env.Policies.WithLog(slog.New(&c.output))
 		defer func() { err = errors.Join(err, c.loader.Close()) }()
 		return c.run(cmd.Context(), args[0])
 	}
