@@ -3,58 +3,22 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/generate"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
-	"github.com/cede-scheduler/cede/policies/aging"
-	defaults "github.com/cede-scheduler/cede/policies/default"
-	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
-	"github.com/cede-scheduler/cede/policies/karmada"
-	"github.com/cede-scheduler/cede/policies/kubernetes"
-	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
-	"github.com/cede-scheduler/cede/policies/nomad"
-	"github.com/cede-scheduler/cede/policies/optimal"
-	"github.com/cede-scheduler/cede/policies/protect"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// builtins are the policies of the scenarios.
-var builtins = map[string]func() sdk.Policy{
-	"aging":       func() sdk.Policy { return aging.New() },
-	"default":     defaults.New,
-	"fair-share":  func() sdk.Policy { return fairshare.New() },
-	"karmada":     func() sdk.Policy { return karmada.New() },
-	"kubernetes":  func() sdk.Policy { return kubernetes.New() },
-	"least-waste": func() sdk.Policy { return leastwaste.New() },
-	"nomad":       func() sdk.Policy { return nomad.New() },
-	"optimal":     func() sdk.Policy { return optimal.New() },
-	"protect":     func() sdk.Policy { return protect.New() },
-}
-
+// resolve returns a built-in policy.
 func resolve(spec sim.PolicySpec) (*policy.Version, error) {
-	rules, grants := builtins[spec.Use], spec.Grants
-	if rules == nil {
-		return nil, fmt.Errorf("unknown policy %q: add it to the table of this test", spec.Use)
-	}
-	if spec.Use == "nomad" {
-		grants = append(grants, policy.GrantKeepRedundant)
-	}
-	config, err := json.Marshal(spec.Config)
-	if err != nil {
-		return nil, err
-	}
-	return policy.NewVersion(policy.Source{
-		Name: spec.Name, Grants: grants, Config: config,
-		Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), rules),
-	})
+	return builtin.Version(spec.Name, spec.Use, spec.Config, spec.Grants...)
 }
 
 // scenarios lists the files that can be played; those that end in spec.yaml generate one.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"

@@ -6,52 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
-	"github.com/cede-scheduler/cede/policies/aging"
-	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
-	"github.com/cede-scheduler/cede/policies/karmada"
-	"github.com/cede-scheduler/cede/policies/kubernetes"
-	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
-	"github.com/cede-scheduler/cede/policies/nomad"
-	"github.com/cede-scheduler/cede/policies/optimal"
-	"github.com/cede-scheduler/cede/policies/protect"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
-	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// builtins are the built-in policies by name.
-var builtins = map[string]func() sdk.Policy{
-	policy.DefaultName: func() sdk.Policy { return rules.New() },
-	"aging":            func() sdk.Policy { return aging.New() },
-	"fair-share":       func() sdk.Policy { return fairshare.New() },
-	"karmada":          func() sdk.Policy { return karmada.New() },
-	"kubernetes":       func() sdk.Policy { return kubernetes.New() },
-	"least-waste":      func() sdk.Policy { return leastwaste.New() },
-	"nomad":            func() sdk.Policy { return nomad.New() },
-	"optimal":          func() sdk.Policy { return optimal.New() },
-	"protect":          func() sdk.Policy { return protect.New() },
-}
-
-// resolve resolves some built-in policies, like the binary.
+// resolve returns a built-in policy.
 func resolve(spec sim.PolicySpec) (*policy.Version, error) {
-	make, known := builtins[spec.Use]
-	if !known {
-		make = builtins[policy.DefaultName]
-	}
-	grants := spec.Grants
-	if spec.Use == "nomad" {
-		grants = append(grants, policy.GrantKeepRedundant)
-	}
-	config, err := json.Marshal(spec.Config)
-	if err != nil {
-		return nil, err
-	}
-	return policy.NewVersion(policy.Source{
-		Name: spec.Name, Config: config, Grants: grants,
-		Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), make),
-	})
+	return builtin.Version(spec.Name, spec.Use, spec.Config, spec.Grants...)
 }
 
 // playExpected plays a scenario file and reports where its expectations do not hold.

@@ -2,12 +2,11 @@ package sim_test
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -48,7 +47,7 @@ running:
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, policy := range slices.Sorted(maps.Keys(builtins)) {
+	for _, policy := range builtin.Names() {
 		list := play(t, f, sim.Options{Policy: policy}).Result.Placements
 		if len(list) != 2 {
 			t.Fatalf("%s: %d placements", policy, len(list))

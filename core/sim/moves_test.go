@@ -2,12 +2,11 @@ package sim_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -16,7 +15,7 @@ import (
 // under every policy. Without moves the large instance stays unplaced.
 func TestMoves_SmallInstanceMakesRoomForLargeOne(t *testing.T) {
 	t.Parallel()
-	for _, policy := range slices.Sorted(maps.Keys(builtins)) {
+	for _, policy := range builtin.Names() {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(24) {

@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
@@ -47,7 +47,7 @@ func TestPlaces_GangUsesCheapestRack(t *testing.T) {
 		policies    []string
 		evicted     string
 	}{
-		{"racks.yaml", "[ab][1-4]?|low|mid|train|[lm][1-8]", slices.Sorted(maps.Keys(builtins)), "l5 l6 l7 l8"},
+		{"racks.yaml", "[ab][1-4]?|low|mid|train|[lm][1-8]", builtin.Names(), "l5 l6 l7 l8"},
 		{"clique.yaml", "[ab][12]?|low|train|l[1-4]", []string{"least-waste"}, "l3 l4"},
 	} {
 		for _, policy := range c.policies {
@@ -76,7 +76,7 @@ func TestPlaces_GangUsesCheapestRack(t *testing.T) {
 // options to default, which reads it.
 func TestPlaces_VictimHasSomewhereToGo(t *testing.T) {
 	t.Parallel()
-	for _, policy := range slices.Sorted(maps.Keys(builtins)) {
+	for _, policy := range builtin.Names() {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			evicted := map[string]int{}

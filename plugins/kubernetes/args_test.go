@@ -38,7 +38,7 @@ func errorText(err error) string {
 // Each built-in policy loads and passes its self-test; a setting that it does not have
 // and a file that does not exist are errors.
 func TestLoadPolicy_BuiltinsPassSelfTest(t *testing.T) {
-	for name := range builtins {
+	for _, name := range podPolicies() {
 		set, err := loadPolicy(t.Context(), &Args{Policy: name}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -46,7 +46,7 @@ func TestLoadPolicy_BuiltinsPassSelfTest(t *testing.T) {
 		}
 		set.Close()
 	}
-	for _, a := range []*Args{{Policy: "kubernetes", PolicyConfig: []byte(`{"none":1}`)}, {Policy: "missing"}, {Policy: "./missing.wasm"}} {
+	for _, a := range []*Args{{Policy: "kubernetes", PolicyConfig: []byte(`{"none":1}`)}, {Policy: "missing"}, {Policy: "karmada"}, {Policy: "karmada@1"}, {Policy: "./missing.wasm"}} {
 		if _, err := loadPolicy(t.Context(), a, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s %s: loaded", a.Policy, a.PolicyConfig)
 		}

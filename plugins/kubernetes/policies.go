@@ -5,58 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
+	"strings"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/plugins/wasm"
-	"github.com/cede-scheduler/cede/policies/aging"
-	defaults "github.com/cede-scheduler/cede/policies/default"
-	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
-	"github.com/cede-scheduler/cede/policies/kubernetes"
-	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
-	"github.com/cede-scheduler/cede/policies/nomad"
-	"github.com/cede-scheduler/cede/policies/optimal"
-	"github.com/cede-scheduler/cede/policies/protect"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
-// builtins are the built-in policies that choose among pods. cmd/internal/builtin lists
-// those of the program cede; a test there compares the two.
-var builtins = map[string]func() sdk.Policy{
-	policy.DefaultName: defaults.New,
-	"aging":            func() sdk.Policy { return aging.New() },
-	"fair-share":       func() sdk.Policy { return fairshare.New() },
-	"kubernetes":       func() sdk.Policy { return kubernetes.New() },
-	"least-waste":      func() sdk.Policy { return leastwaste.New() },
-	"nomad":            func() sdk.Policy { return nomad.New() },
-	"optimal":          func() sdk.Policy { return optimal.New() },
-	"protect":          func() sdk.Policy { return protect.New() },
+// bindingPolicy is the built-in policy that chooses among bindings, not pods.
+const bindingPolicy = "karmada"
+
+// podPolicies returns the names of the built-in policies that choose among pods.
+func podPolicies() []string {
+	return slices.DeleteFunc(builtin.Names(), func(name string) bool { return name == bindingPolicy })
 }
 
-// builtin returns a built-in policy.
-func builtin(name string) (policy.Module, []string, bool) {
-	make, ok := builtins[name]
-	if !ok {
+// podPolicy returns a built-in policy that chooses among pods.
+func podPolicy(use string) (policy.Module, []string, bool) {
+	if name, _, _ := strings.Cut(use, "@"); name == bindingPolicy {
 		return nil, nil, false
 	}
-	var grants []string
-	if name == "nomad" {
-		grants = []string{policy.GrantKeepRedundant}
-	}
-	return policy.Native(policy.BuiltinDigest(name, rulesOf(name)), make), grants, true
-}
-
-// rulesOf returns the version of the rules of a built-in policy.
-func rulesOf(name string) string {
-	switch name {
-	case policy.DefaultName, "least-waste":
-		return "2"
-	}
-	return "1"
+	return builtin.Module(use)
 }
 
 // A moduleHost loads WebAssembly modules, each with a host of its own: it starts none for
@@ -86,7 +59,7 @@ func (h moduleHost) Load(ctx context.Context, b *bundle.Bundle, limits policy.Li
 // built-in default for the hooks that it lacks.
 func loadPolicy(ctx context.Context, a *Args, log *slog.Logger) (*policy.ActiveSet, error) {
 	loader := registry.NewLoader(registry.Options{
-		Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: moduleHost{log}}, Builtin: builtin, Names: slices.Sorted(maps.Keys(builtins)),
+		Hosts: map[bundle.Kind]registry.Host{bundle.Wasm: moduleHost{log}}, Builtin: podPolicy, Names: podPolicies(),
 	})
 	chosen, err := loader.Load(ctx, registry.Spec{Name: policy.DefaultName, Use: a.Policy, Config: a.PolicyConfig})
 	if err == nil {

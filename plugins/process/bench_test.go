@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
@@ -21,8 +22,9 @@ var contenders = []string{"default", "nomad"}
 
 // forms returns the native module of a policy and the one that runs as a process.
 func forms(b testing.TB, h *Host, name string) map[string]policy.Module {
+	native, _, _ := builtin.Module(name)
 	return map[string]policy.Module{
-		"native":  policy.Native("bench", shipped[name].native),
+		"native":  native,
 		"process": guest(b, h, shippedGuest(name), LoadOptions{Limits: policy.Limits{Time: time.Minute}}),
 	}
 }

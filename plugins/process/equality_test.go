@@ -18,53 +18,9 @@ import (
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
-	"github.com/cede-scheduler/cede/policies/aging"
-	defaults "github.com/cede-scheduler/cede/policies/default"
-	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
-	"github.com/cede-scheduler/cede/policies/karmada"
-	"github.com/cede-scheduler/cede/policies/kubernetes"
-	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
-	"github.com/cede-scheduler/cede/policies/nomad"
-	"github.com/cede-scheduler/cede/policies/optimal"
-	"github.com/cede-scheduler/cede/policies/protect"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
-
-// shipped maps the directory of each shipped policy to its native form and to
-// configurations that exercise it.
-var shipped = map[string]struct {
-	native  func() sdk.Policy
-	configs []string
-}{
-	"default":     {native: defaults.New},
-	"nomad":       {native: func() sdk.Policy { return nomad.New() }},
-	"least-waste": {native: func() sdk.Policy { return leastwaste.New() }},
-	"karmada":     {native: func() sdk.Policy { return karmada.New() }, configs: []string{`{"victims":"fewest","clusters":"priority"}`}},
-	"kubernetes":  {native: func() sdk.Policy { return kubernetes.New() }, configs: []string{`{"minCandidateNodesPercentage":40,"minCandidateNodesAbsolute":1}`}},
-	"optimal":     {native: func() sdk.Policy { return optimal.New() }, configs: []string{`{"cost":"victims","maxSteps":50}`}},
-	"fair-share":  {native: func() sdk.Policy { return fairshare.New() }, configs: []string{`{"onlyAbove":true}`}},
-	"aging":       {native: func() sdk.Policy { return aging.New() }, configs: []string{`{"halfLife":"1h","settle":"1m"}`}},
-	"protect": {
-		native: func() sdk.Policy { return protect.New() },
-		configs: []string{
-			`{"minRuntime":"1h","secondsByNamespace":{"b":5000},"secondsByLabel":{"tier:gold":9000.5},"override":60,"maxEvictions":2}`,
-		},
-	},
-}
-
-func TestShipped_CoversEveryPolicy(t *testing.T) {
-	folders, err := os.ReadDir("../../policies")
-	if err != nil || len(folders) == 0 {
-		t.Fatal(err)
-	}
-	for _, f := range folders {
-		if shipped[f.Name()].native == nil {
-			t.Errorf("policies/%s is not compared with its process: add it to shipped in equality_test.go", f.Name())
-		}
-	}
-}
 
 // built caches executables, because linking is slow.
 var built struct {
@@ -143,15 +99,15 @@ func TestShipped_AnswerIdenticallyAsProcess(t *testing.T) {
 	}
 	h := newHost(t, Options{StartTimeout: time.Minute})
 	t.Run("all", func(t *testing.T) { // the host lives until this ends
-		for name, p := range shipped {
-			if !soak.Full() && !slices.Contains(usualPolicies, name) {
+		for _, p := range hosttest.ShippedPolicies() {
+			if !soak.Full() && !slices.Contains(usualPolicies, p.Name) {
 				continue
 			}
-			for n, config := range append([]string{""}, p.configs...) {
-				t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
+			for n, config := range p.Configs {
+				t.Run(fmt.Sprintf("%s/%d", p.Name, n), func(t *testing.T) {
 					t.Parallel()
-					native := configured(t, policy.Native("test", p.native), config)
-					process := configured(t, guest(t, h, shippedGuest(name), LoadOptions{Limits: policy.Limits{Time: time.Minute}}), config)
+					native := configured(t, p.Native, config)
+					process := configured(t, guest(t, h, shippedGuest(p.Name), LoadOptions{Limits: policy.Limits{Time: time.Minute}}), config)
 					if diff := cmp.Diff(native.Info(), process.Info()); diff != "" || native.Hooks() != process.Hooks() {
 						t.Fatalf("%s %b %b", diff, native.Hooks(), process.Hooks())
 					}

@@ -2,7 +2,6 @@ package wasm_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,12 +12,12 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/scheduler"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	defaults "github.com/cede-scheduler/cede/policies/default"
 	"github.com/cede-scheduler/cede/policies/kubernetes"
 	"github.com/cede-scheduler/cede/policies/nomad"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
-	"github.com/cede-scheduler/cede/sdk/policytest"
 )
 
 // contender is a policy in one of the measured forms.
@@ -59,26 +58,6 @@ func goModule(name string) func(testing.TB, *wasm.Host) policy.Module {
 	return func(b testing.TB, h *wasm.Host) policy.Module { return load(b, h, goGuest(b, name), policy.Limits{}) }
 }
 
-// even returns a case with the given numbers of options and of rows per option.
-func even(options, rows int) *sdk.Candidates {
-	r := rand.New(rand.NewPCG(1, 2))
-	c := &policytest.Case{
-		Dims:      []string{"cpu", "memory", "disk"},
-		Preemptor: sdk.Preemptor{Priority: 90, Delta: 10, JobType: "service", Ask: []float64{2000, 4096, 300}},
-	}
-	for i := range options {
-		o := policytest.Option{Node: int32(i), Free: []float64{0, 36, 95304}}
-		for range rows {
-			o.Rows = append(o.Rows, policytest.Row{
-				Priority: int32(20 + 5*r.IntN(7)), EvictionLimit: 1,
-				Use: []float64{float64(300 + r.IntN(200)), float64(700 + r.IntN(200)), 300},
-			})
-		}
-		c.Options = append(c.Options, o)
-	}
-	return c.Candidates()
-}
-
 // BenchmarkWasmCall measures one call of SelectVictims: encode, call, decode.
 func BenchmarkWasmCall(b *testing.B) {
 	h := host(b, wasm.Options{})
@@ -86,7 +65,7 @@ func BenchmarkWasmCall(b *testing.B) {
 		for _, shape := range [][2]int{{1, 64}, {128, 32}} {
 			b.Run(fmt.Sprintf("%s/%dx%d", c.name, shape[0], shape[1]), func(b *testing.B) {
 				in := start(b, c.module(b, h), "")
-				q := even(shape[0], shape[1])
+				q := hosttest.UniformCandidates(shape[0], shape[1])
 				var out sdk.Selection
 				b.ReportAllocs()
 				for b.Loop() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/settings"
@@ -39,7 +40,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		defer in.Close()
-		askAnything(in, even(2, 3))
+		askAnything(in, hosttest.UniformCandidates(2, 3))
 		if n, _ := wasm.Live(m); n != 1 {
 			t.Fatalf("%d instances", n)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
@@ -25,7 +26,7 @@ func crashing(t *testing.T, o wasm.Options) *wasm.Module {
 // score calls ScoreVictims with two rows and returns the first tier.
 func score(in policy.Instance, now int64) (int64, error) {
 	out := sdk.VictimScores{Tier: make([]int64, 2), Score: make([]float64, 2)}
-	q := even(1, 2)
+	q := hosttest.UniformCandidates(1, 2)
 	q.Now = now
 	err := in.ScoreVictims(q, &out)
 	return out.Tier[0], err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
@@ -40,14 +41,14 @@ func TestModule_IsReleasedWithLastInstance(t *testing.T) {
 	}
 	var out sdk.Selection
 	out.Reset()
-	if err := b.SelectVictims(even(2, 3), &out); err != nil || out.Len() != 2 {
+	if err := b.SelectVictims(hosttest.UniformCandidates(2, 3), &out); err != nil || out.Len() != 2 {
 		t.Errorf("last instance stopped working: %v", err)
 	}
 	b.Close()
 	if n, freed := wasm.Live(m); n != 0 || !freed {
 		t.Errorf("%d instances, freed is %t", n, freed)
 	}
-	if err := b.SelectVictims(even(2, 3), &out); err == nil || !strings.Contains(err.Error(), "instance was closed") {
+	if err := b.SelectVictims(hosttest.UniformCandidates(2, 3), &out); err == nil || !strings.Contains(err.Error(), "instance was closed") {
 		t.Errorf("closed instance returned an answer: %v", err)
 	}
 }
@@ -63,7 +64,7 @@ func TestLoad_ReturnsSeparateModules(t *testing.T) {
 	in := start(t, b, "")
 	var out sdk.Selection
 	out.Reset()
-	check(t, in.SelectVictims(even(2, 3), &out))
+	check(t, in.SelectVictims(hosttest.UniformCandidates(2, 3), &out))
 }
 
 // The memory of a module never shrinks, so an instance that holds much is discarded after
@@ -77,7 +78,7 @@ func TestInstance_WithMuchMemoryIsDiscarded(t *testing.T) {
 	check(t, err)
 	var out sdk.Selection
 	out.Reset()
-	if err := in.SelectVictims(even(2, 3), &out); err != nil || out.Len() != 2 || in.Alive() {
+	if err := in.SelectVictims(hosttest.UniformCandidates(2, 3), &out); err != nil || out.Len() != 2 || in.Alive() {
 		t.Errorf("%v, %d options, alive %t", err, out.Len(), in.Alive())
 	}
 	v.Release(in)
@@ -89,7 +90,7 @@ func TestInstance_WithMuchMemoryIsDiscarded(t *testing.T) {
 
 func TestInstance_CallsDoNotAllocate(t *testing.T) {
 	in := start(t, load(t, host(t, wasm.Options{}), hostileGuest(t, "scribble"), policy.Limits{}), "")
-	q := even(8, 8)
+	q := hosttest.UniformCandidates(8, 8)
 	var out sdk.Selection
 	if n := testing.AllocsPerRun(100, func() {
 		out.Reset()
@@ -104,8 +105,8 @@ func TestInstance_CallsDoNotAllocate(t *testing.T) {
 func TestInstance_ReportsMissingHook(t *testing.T) {
 	in := start(t, load(t, host(t, wasm.Options{}), hostileGuest(t, "scribble"), policy.Limits{}), "")
 	for want, err := range map[string]error{
-		"the policy does not implement PriorityDelta": in.PriorityDelta(even(1, 1), make([]int32, 1), &sdk.Recheck{}),
-		"the policy does not implement ScoreVictims":  in.ScoreVictims(even(1, 1), &sdk.VictimScores{}),
+		"the policy does not implement PriorityDelta": in.PriorityDelta(hosttest.UniformCandidates(1, 1), make([]int32, 1), &sdk.Recheck{}),
+		"the policy does not implement ScoreVictims":  in.ScoreVictims(hosttest.UniformCandidates(1, 1), &sdk.VictimScores{}),
 		"the policy does not implement ScoreOptions":  in.ScoreOptions(&sdk.Options{}, &sdk.OptionScores{}),
 	} {
 		if err == nil || err.Error() != want {
@@ -194,7 +195,7 @@ func TestLoad_ReplacesDamagedCode(t *testing.T) {
 		h := host(t, wasm.Options{CacheDir: dir, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 		var out sdk.Selection
 		out.Reset()
-		if err := start(t, load(t, h, hostileGuest(t, "memory_mover"), policy.Limits{}), "").SelectVictims(even(1, 3), &out); err != nil || out.Len() != 1 {
+		if err := start(t, load(t, h, hostileGuest(t, "memory_mover"), policy.Limits{}), "").SelectVictims(hosttest.UniformCandidates(1, 3), &out); err != nil || out.Len() != 1 {
 			t.Errorf("%d options, %v", out.Len(), err)
 		}
 		return logged.String()

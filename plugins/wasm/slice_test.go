@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	"github.com/cede-scheduler/cede/plugins/wasm/wasmtest"
@@ -26,7 +27,7 @@ func callHostile(t *testing.T, name string, limits policy.Limits) (policy.Instan
 	done := make(chan error, 1)
 	go func() {
 		var out sdk.Selection
-		done <- in.SelectVictims(even(1, 1), &out)
+		done <- in.SelectVictims(hosttest.UniformCandidates(1, 1), &out)
 	}()
 	return in, done
 }
@@ -91,7 +92,7 @@ func TestLoad_CompilesInProcess(t *testing.T) {
 		m := load(t, h, hostileGuest(t, "memory_mover"), policy.Limits{})
 		var out sdk.Selection
 		out.Reset()
-		if err := start(t, m, "").SelectVictims(even(1, 3), &out); err != nil || out.Len() != 1 {
+		if err := start(t, m, "").SelectVictims(hosttest.UniformCandidates(1, 3), &out); err != nil || out.Len() != 1 {
 			t.Fatalf("%d options, %v", out.Len(), err)
 		}
 	}

@@ -36,6 +36,7 @@ var layers = []component{
 
 	{"core/scheduler", 4, "scheduling is one function from an evaluation and a snapshot to a plan; the packages beneath are tested without it"},
 
+	{"builtin", 3, "programs choose the policies that they are linked with; hosts and the engine treat all policies alike"},
 	{"plugins", 3, "core defines the interfaces and plugins implement them; cmd connects the two"},
 	{"core/preempt", 3, "preemption calls policies and reads the state; a policy host or a table that depends on the caller could return another result"},
 	{"core/planner", 3, "the applier verifies the plans of schedulers; verification is worth something only if the two are independent"},
@@ -43,7 +44,7 @@ var layers = []component{
 	{"core/decision", 3, "records of decisions are derived from plans and the state; a scheduler that read them would depend on its observers"},
 	{"core/replication", 3, "replication applies entries to the state; the state must work without replication, as it does in the simulator"},
 
-	{"policies", 2, "policies are guests behind the SDK; cmd registers the native ones, and hosts treat all of them alike"},
+	{"policies", 2, "policies are guests behind the SDK; builtin lists the native ones, and hosts treat all of them alike"},
 	{"core/policy", 2, "the calls to policies are defined apart from the state and the broker; the scheduler combines them"},
 	{"core/comparisons", 2, "comparisons are played by a process; the server and the API hold the queue only, and the simulator does not depend on it"},
 	{"core/trial", 2, "the statistics of trials are functions of the blocks in the state; the server and the API report the same figures"},
@@ -174,7 +175,7 @@ func checkImport(from, to string) string {
 	if within(to, examples) {
 		return "examples are played and not imported"
 	}
-	if within(from, examples) || within(from, testHelpers) {
+	if within(from, examples) || isTestHelper(from) {
 		from = "" // above every layer except cmd
 	}
 	t, ok := componentOf(to)

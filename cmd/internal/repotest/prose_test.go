@@ -184,7 +184,7 @@ func TestProse_ModuleIsBuildableByOthers(t *testing.T) {
 
 // topLevel is all that stands at the root.
 var topLevel = []string{
-	"cmd", "core", "docs", "plugins", "sdk", "policies", "examples", "deploy", "gossip",
+	"builtin", "cmd", "core", "docs", "plugins", "sdk", "policies", "examples", "deploy", "gossip",
 	"go.mod", "go.sum", "Makefile", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "LICENSE", ".golangci.yml", ".ci", ".gitignore",
 }
 

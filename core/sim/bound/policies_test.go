@@ -2,56 +2,21 @@ package bound_test
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
 	"testing"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/bound"
 	"github.com/cede-scheduler/cede/core/sim/mixes"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
-	"github.com/cede-scheduler/cede/policies/aging"
-	fairshare "github.com/cede-scheduler/cede/policies/fair-share"
-	"github.com/cede-scheduler/cede/policies/karmada"
-	"github.com/cede-scheduler/cede/policies/kubernetes"
-	leastwaste "github.com/cede-scheduler/cede/policies/least-waste"
-	"github.com/cede-scheduler/cede/policies/nomad"
-	"github.com/cede-scheduler/cede/policies/optimal"
-	"github.com/cede-scheduler/cede/policies/protect"
-	sdk "github.com/cede-scheduler/cede/sdk/policy"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
-	"github.com/cede-scheduler/cede/sdk/rules"
 )
 
-// shipped lists the policies of this repository.
-var shipped = []struct {
-	name string
-	make func() sdk.Policy
-}{
-	{policy.DefaultName, func() sdk.Policy { return rules.New() }},
-	{"aging", func() sdk.Policy { return aging.New() }},
-	{"fair-share", func() sdk.Policy { return fairshare.New() }},
-	{"karmada", func() sdk.Policy { return karmada.New() }},
-	{"kubernetes", func() sdk.Policy { return kubernetes.New() }},
-	{"least-waste", func() sdk.Policy { return leastwaste.New() }},
-	{"nomad", func() sdk.Policy { return nomad.New() }},
-	{"optimal", func() sdk.Policy { return optimal.New() }},
-	{"protect", func() sdk.Policy { return protect.New() }},
-}
-
+// resolve returns a built-in policy.
 func resolve(spec sim.PolicySpec) (*policy.Version, error) {
-	for _, p := range shipped {
-		if p.name == spec.Use {
-			grants := spec.Grants
-			if spec.Use == "nomad" {
-				grants = append(slices.Clip(grants), policy.GrantKeepRedundant)
-			}
-			return policy.NewVersion(policy.Source{Name: spec.Name, Grants: grants, Module: policy.Native(policy.BuiltinDigest(spec.Use, "test"), p.make)})
-		}
-	}
-	return nil, fmt.Errorf("unknown policy %q", spec.Use)
+	return builtin.Version(spec.Name, spec.Use, spec.Config, spec.Grants...)
 }
 
 // No policy reaches less than a bound: the answer of a policy is one of those that the
@@ -62,39 +27,39 @@ func TestRecorder_NoPolicyBeatsTheBound(t *testing.T) {
 	unplaced, lost := 0, 0 // runs with a positive bound
 	for i := range soak.Count(40, 5000/9+1) {
 		seed := uint64(13 + i) // policies move allocations in few scenarios, such as that of seed 17
-		for _, p := range shipped {
+		for _, name := range builtin.Names() {
 			file := mixes.Generate(seed)
 			file.Scheduler.Policy = ""
 			if seed%2 == 1 {
 				file.Scheduler.Moves = &scenario.Moves{PerJob: int32(1 + seed%3), Window: scenario.Duration(3600e9)}
 			}
 			r := bound.NewRecorder(bound.DefaultLimit)
-			run, err := sim.Play(context.Background(), file, sim.Options{Policy: p.name, Resolve: resolve, Evaluated: func(e sim.Evaluated) {
+			run, err := sim.Play(context.Background(), file, sim.Options{Policy: name, Resolve: resolve, Evaluated: func(e sim.Evaluated) {
 				x := r.BoundOf(e)
 				if x == nil {
 					return
 				}
 				verdicts[x.Verdict]++
 				if (len(x.Causes) > 0) != (x.Verdict == bound.Open) {
-					t.Errorf("seed %d, %s: %s because of %q", seed, p.name, x.Verdict, x.Causes)
+					t.Errorf("seed %d, %s: %s because of %q", seed, name, x.Verdict, x.Causes)
 				}
 				decisions++
 				if len(x.Moved) > 0 {
 					moves++
 				}
 				if x.Lower > x.Cost {
-					t.Errorf("seed %d, %s at %d: %s evicts %v at %d, bound %d\n%+v", seed, p.name, x.At, x.Job, x.Victims, x.Cost, x.Lower, x)
+					t.Errorf("seed %d, %s at %d: %s evicts %v at %d, bound %d\n%+v", seed, name, x.At, x.Job, x.Victims, x.Cost, x.Lower, x)
 				}
 			}})
 			if err != nil {
-				t.Fatalf("seed %d, %s: %v", seed, p.name, err)
+				t.Fatalf("seed %d, %s: %v", seed, name, err)
 			}
 			report, err := r.Finish(file, run)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := report.Run; got.Unplaced > run.Metrics.Unplaced || got.LostWork > lostWork(t, file, run.Result) {
-				t.Errorf("seed %d, %s: %d unplaced and %d lost, bounds %+v", seed, p.name, run.Metrics.Unplaced, lostWork(t, file, run.Result), got)
+				t.Errorf("seed %d, %s: %d unplaced and %d lost, bounds %+v", seed, name, run.Metrics.Unplaced, lostWork(t, file, run.Result), got)
 			}
 			if report.Run.Unplaced > 0 {
 				unplaced++

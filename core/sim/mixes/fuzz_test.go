@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cede-scheduler/cede/builtin"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/audit"
 	"github.com/cede-scheduler/cede/core/sim/mixes"
@@ -26,6 +28,11 @@ var (
 	only  = flag.String("policy", "", "the only policy to play")
 )
 
+// resolve returns a built-in policy.
+func resolve(spec sim.PolicySpec) (*policy.Version, error) {
+	return builtin.Version(spec.Name, spec.Use, spec.Config, spec.Grants...)
+}
+
 // played is a mix that was played under one policy.
 type played struct {
 	result   []byte
@@ -35,10 +42,10 @@ type played struct {
 }
 
 // play plays a mix and returns its result, and its timeline for the checker.
-func play(t *testing.T, f *scenario.File, p shipped, workers int) played {
-	out := played{run: audit.Run{File: f, Policy: p.name, Unplaced: map[[2]string]int{}}}
+func play(t *testing.T, f *scenario.File, policy string, workers int) played {
+	out := played{run: audit.Run{File: f, Policy: policy, Unplaced: map[[2]string]int{}}}
 	o := sim.Options{
-		Policy: p.name, Resolve: resolve, Workers: workers,
+		Policy: policy, Resolve: resolve, Workers: workers,
 		Timeline: func(ev timeline.Event) { out.run.Events = append(out.run.Events, ev) },
 	}
 	run, err := sim.Play(t.Context(), f, o)
@@ -74,8 +81,8 @@ func encode(t *testing.T, v any) []byte {
 }
 
 // check plays a mix under a policy and returns every violation.
-func check(t *testing.T, f *scenario.File, p shipped) []string {
-	first := play(t, f, p, 1)
+func check(t *testing.T, f *scenario.File, policy string) []string {
+	first := play(t, f, policy, 1)
 	list := first.failures
 	if first.result == nil {
 		return list
@@ -83,10 +90,10 @@ func check(t *testing.T, f *scenario.File, p shipped) []string {
 	for _, finding := range audit.Check(first.run) {
 		list = append(list, finding.String())
 	}
-	if again := play(t, f, p, 3); !bytes.Equal(first.result, again.result) {
+	if again := play(t, f, policy, 3); !bytes.Equal(first.result, again.result) {
 		list = append(list, "determinism: another run with more workers differs")
 	}
-	if other := play(t, reversed(f), p, 1); !bytes.Equal(first.work, other.work) {
+	if other := play(t, reversed(f), policy, 1); !bytes.Equal(first.work, other.work) {
 		list = append(list, "order: the result depends on the order of the file's lists")
 	}
 	return list
@@ -133,14 +140,14 @@ func TestMixes_HoldUnderEveryPolicy(t *testing.T) {
 	}
 	for seed := first; seed < first+uint64(n); seed++ {
 		f := mix(seed)
-		for _, p := range policies {
-			if *only != "" && p.name != *only {
+		for _, name := range builtin.Names() {
+			if *only != "" && name != *only {
 				continue
 			}
-			if list := check(t, f, p); len(list) > 0 {
-				t.Errorf("CEDE_SEED=%d, policy %s:\n%s", seed, p.name, strings.Join(list[:min(len(list), 5)], "\n"))
+			if list := check(t, f, name); len(list) > 0 {
+				t.Errorf("CEDE_SEED=%d, policy %s:\n%s", seed, name, strings.Join(list[:min(len(list), 5)], "\n"))
 				if *small {
-					shrink(t, f, p, rule(list[0]))
+					shrink(t, f, name, rule(list[0]))
 				}
 			}
 		}
@@ -168,9 +175,9 @@ func TestMixes_StayExplained(t *testing.T) {
 	} {
 		t.Run(strconv.FormatUint(tt.seed, 10), func(t *testing.T) {
 			t.Parallel()
-			for _, p := range policies {
-				if list := check(t, mix(tt.seed), p); len(list) > 0 {
-					t.Errorf("%s; policy %s:\n%s", tt.name, p.name, strings.Join(list, "\n"))
+			for _, name := range builtin.Names() {
+				if list := check(t, mix(tt.seed), name); len(list) > 0 {
+					t.Errorf("%s; policy %s:\n%s", tt.name, name, strings.Join(list, "\n"))
 				}
 			}
 		})
@@ -187,19 +194,19 @@ func rule(violation string) string {
 }
 
 // shrink logs the smallest mix that violates a rule.
-func shrink(t *testing.T, f *scenario.File, p shipped, violated string) {
+func shrink(t *testing.T, f *scenario.File, policy, violated string) {
 	least := mixes.Shrink(f, func(f *scenario.File) bool {
-		return slices.ContainsFunc(check(t, f, p), func(v string) bool { return rule(v) == violated })
+		return slices.ContainsFunc(check(t, f, policy), func(v string) bool { return rule(v) == violated })
 	})
 	var text strings.Builder
 	if err := scenario.Encode(&text, least, scenario.YAML); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range check(t, least, p) {
+	for _, v := range check(t, least, policy) {
 		fmt.Fprintln(&text, "#", v)
 	}
-	for _, ev := range play(t, least, p, 1).run.Events {
+	for _, ev := range play(t, least, policy, 1).run.Events {
 		fmt.Fprintf(&text, "# %+v\n", ev)
 	}
-	t.Logf("%s, policy %s\n%s", violated, p.name, text.String())
+	t.Logf("%s, policy %s\n%s", violated, policy, text.String())
 }

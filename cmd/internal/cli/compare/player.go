@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/app"
-	"github.com/cede-scheduler/cede/cmd/internal/builtin"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"

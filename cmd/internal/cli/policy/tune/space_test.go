@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cede-scheduler/cede/cmd/internal/builtin"
+	"github.com/cede-scheduler/cede/builtin"
 	"github.com/cede-scheduler/cede/core/tune"
 	"github.com/cede-scheduler/cede/plugins/rules"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"

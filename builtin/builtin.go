@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -25,7 +27,7 @@ type Policy struct {
 	// evict other allocations. It distinguishes versions of a built-in policy.
 	rules  string
 	grants []string
-	make   func() sdk.Policy
+	New    func() sdk.Policy
 	// older are the earlier versions of the rules. A cluster may have activated one, and
 	// recordings name it; NAME@1 refers to version 1.
 	older []olderRules
@@ -34,7 +36,7 @@ type Policy struct {
 // olderRules is an earlier version of the rules of a policy.
 type olderRules struct {
 	rules string
-	make  func() sdk.Policy
+	new   func() sdk.Policy
 }
 
 // List returns every built-in policy: default first, then the others by name.
@@ -42,43 +44,43 @@ func List() []Policy {
 	return []Policy{
 		{
 			Name: policy.DefaultName, Summary: "evicts the lowest priorities, and no more victims than necessary",
-			rules: "2", make: defaults.New,
+			rules: "2", New: defaults.New,
 			older: []olderRules{{"1", defaults.NewVersion1}},
 		},
 		{
 			Name: "aging", Summary: "reduces the required priority gap with waiting time, to prevent starvation",
-			rules: "1", make: func() sdk.Policy { return aging.New() },
+			rules: "1", New: func() sdk.Policy { return aging.New() },
 		},
 		{
 			Name: "fair-share", Summary: "evicts from the namespaces with the largest share relative to their weight",
-			rules: "1", make: func() sdk.Policy { return fairshare.New() },
+			rules: "1", New: func() sdk.Policy { return fairshare.New() },
 		},
 		{
 			Name: "karmada", Summary: "evicts bindings from member clusters, as in the proposal of Karmada",
-			rules: "2", make: func() sdk.Policy { return karmada.New() },
+			rules: "2", New: func() sdk.Policy { return karmada.New() },
 			older: []olderRules{{"1", karmada.NewVersion1}},
 		},
 		{
 			Name: "kubernetes", Summary: "evicts the same victims as kube-scheduler, by importance and disruption budgets",
-			rules: "1", make: func() sdk.Policy { return kubernetes.New() },
+			rules: "1", New: func() sdk.Policy { return kubernetes.New() },
 		},
 		{
 			Name: "least-waste", Summary: "evicts the victims that lose the least work",
-			rules: "2", make: func() sdk.Policy { return leastwaste.New() },
+			rules: "2", New: func() sdk.Policy { return leastwaste.New() },
 			older: []olderRules{{"1", func() sdk.Policy { return leastwaste.NewVersion1() }}},
 		},
 		{
 			Name: "nomad", Summary: "evicts the same victims as HashiCorp Nomad, including surplus victims",
-			rules: "1", make: func() sdk.Policy { return nomad.New() },
+			rules: "1", New: func() sdk.Policy { return nomad.New() },
 			grants: []string{policy.GrantKeepRedundant},
 		},
 		{
 			Name: "optimal", Summary: "finds the cheapest victims by search: by priority, number or lost work",
-			rules: "1", make: func() sdk.Policy { return optimal.New() },
+			rules: "1", New: func() sdk.Policy { return optimal.New() },
 		},
 		{
 			Name: "protect", Summary: "protects allocations until they have run for a minimum time",
-			rules: "1", make: func() sdk.Policy { return protect.New() },
+			rules: "1", New: func() sdk.Policy { return protect.New() },
 		},
 	}
 }
@@ -129,20 +131,33 @@ func Module(use string) (m policy.Module, grants []string, ok bool) {
 	}
 	p := list[i]
 	if use == name || rules == p.rules {
-		return policy.Native(policy.BuiltinDigest(p.Name, p.rules), p.make), p.grants, true
+		return policy.Native(policy.BuiltinDigest(p.Name, p.rules), p.New), p.grants, true
 	}
 	for _, o := range p.older {
 		if o.rules == rules {
-			return policy.Native(policy.BuiltinDigest(p.Name, o.rules), o.make), p.grants, true
+			return policy.Native(policy.BuiltinDigest(p.Name, o.rules), o.new), p.grants, true
 		}
 	}
 	return nil, nil, false
 }
 
+// Version returns a version of a policy, as Module returns it, with a configuration (nil: none)
+// and further grants.
+func Version(name, use string, config map[string]any, grants ...string) (*policy.Version, error) {
+	code, own, ok := Module(use)
+	if !ok {
+		return nil, fmt.Errorf("unknown policy %q", use)
+	}
+	encoded, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", name, err)
+	}
+	return policy.NewVersion(policy.Source{Name: name, Config: encoded, Grants: slices.Concat(own, grants), Module: code})
+}
+
 // DefaultSet returns a set that contains the policy default alone.
 func DefaultSet() (*policy.Set, error) {
-	code, _, _ := Module(policy.DefaultName) // it has no grants
-	version, err := policy.NewVersion(policy.Source{Name: policy.DefaultName, Module: code})
+	version, err := Version(policy.DefaultName, policy.DefaultName, nil)
 	if err != nil {
 		return nil, err
 	}

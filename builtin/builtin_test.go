@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -41,12 +42,25 @@ func TestParse_ValuesAreScalarsOrText(t *testing.T) {
 func TestList_HasEveryPolicyOnceAndInOrder(t *testing.T) {
 	for _, p := range List() {
 		m, _, ok := Module(p.Name)
-		if !ok || p.Summary == "" || p.make().Info().Name != p.Name || m.Digest() != policy.BuiltinDigest(p.Name, p.rules) {
+		if !ok || p.Summary == "" || p.New().Info().Name != p.Name || m.Digest() != policy.BuiltinDigest(p.Name, p.rules) {
 			t.Errorf("%s: %+v", p.Name, m)
 		}
 	}
 	if names := Names(); names[0] != policy.DefaultName || !slices.IsSorted(names[1:]) {
 		t.Errorf("%v are not sorted", names)
+	}
+}
+
+// Each folder of policies contains a built-in one, and the guest that is compared with it.
+func TestList_HasEveryFolderOfPolicies(t *testing.T) {
+	folders, err := os.ReadDir("../policies")
+	if err != nil || len(folders) != len(List()) {
+		t.Fatalf("%d folders for %d policies: %v", len(folders), len(List()), err)
+	}
+	for _, f := range folders {
+		if _, err := os.Stat("../policies/" + f.Name() + "/guest/main.go"); err != nil || !slices.Contains(Names(), f.Name()) {
+			t.Errorf("policies/%s is not in %v, or has no guest: %v", f.Name(), Names(), err)
+		}
 	}
 }
 
