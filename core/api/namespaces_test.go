@@ -102,7 +102,7 @@ func TestNamespaces_RegistrationWarnsOfMistypedNames(t *testing.T) {
 	for _, c := range []struct{ id, namespace, want string }{
 		{"a", "default", ""},
 		{"a", "payments", ""},
-		{"a", "paymnets", `did you mean "payments"?`},
+		{"a", "paymnets", `did you mean payments?`},
 		{"b", "paymnets", ""},
 		{"a", "zzz", `namespace "zzz" was not created, and nothing else is in it`},
 	} {

@@ -115,7 +115,7 @@ func (a *Answer) ChangeText(f *Flip) string {
 	if c.Group != "" {
 		of += "." + c.Group
 	}
-	return fmt.Sprintf("if %s had requested only %s %s of %s instead of %s", of, thousands(c.Amount), model.Unit(c.Resource), c.Resource, thousands(c.Of))
+	return fmt.Sprintf("if %s had requested only %s %s of %s instead of %s", of, thousands(c.Amount), model.UnitOf(c.Amount, c.Resource), c.Resource, thousands(c.Of))
 }
 
 // names lists at most three names.

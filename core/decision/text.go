@@ -67,7 +67,7 @@ func choiceOfVictims(w *events.Why) string {
 	if len(w.Candidates)+w.Omitted == 1 {
 		noun = "candidate"
 	}
-	text := fmt.Sprintf("Of the %d %s that the policy received, with a priority of %d or less, it selected %d",
+	text := fmt.Sprintf("Of the %d %s of the chosen option, with a priority of %d or less, the policy selected %d",
 		len(w.Candidates)+w.Omitted, noun, w.Ceiling, counts[verdictNames[model.Evicted]]+counts[verdictNames[model.Reprieved]])
 	if w.Selector.Part != "" {
 		text += " by its part " + w.Selector.Part
@@ -80,7 +80,7 @@ func choiceOfVictims(w *events.Why) string {
 		parts = append(parts, fmt.Sprintf("a strict disruption budget or an all-or-none job protected %d", n))
 	}
 	if n := counts[verdictNames[model.Spared]]; n > 0 {
-		parts = append(parts, fmt.Sprintf("it excluded %d", n))
+		parts = append(parts, fmt.Sprintf("it did not select %d", n))
 	}
 	if next != "" {
 		parts = append(parts, next+" was next in line")

@@ -55,7 +55,7 @@ func TestWhy_TextNamesNodes(t *testing.T) {
 		if w.Text[0] != tc.want {
 			t.Errorf("%q, want %q", w.Text[0], tc.want)
 		}
-		if want := "Of the 1 candidate that the policy received, with a priority of 60 or less, it selected 1."; w.Text[1] != want {
+		if want := "Of the 1 candidate of the chosen option, with a priority of 60 or less, the policy selected 1."; w.Text[1] != want {
 			t.Errorf("%q, want %q", w.Text[1], want)
 		}
 		if w.Ranked[0].NodeID != tc.first || c.Ranked[0].NodeID != tc.first {

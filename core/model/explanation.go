@@ -3,8 +3,11 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // An Explanation summarizes why instances of a group were not placed, by node and
@@ -57,8 +60,10 @@ func (e *Explanation) String() string {
 		return "there are no " + many
 	}
 	notReady := appendCounts(nil, e.NotReady, "%d is %s", "%d are %s")
-	parts := append(appendCounts(nil, e.Exhausted, "%d lacks %s", "%d lack %s"), notReady...)
-	parts = appendCounts(parts, e.Filtered, "%d excluded by %s", "%d excluded by %s")
+	parts := append(appendCounts(nil, e.exhausted(), "%d lacks %s", "%d lack %s"), notReady...)
+	excluded, lacking := e.filtered()
+	parts = appendCounts(parts, excluded, "%d excluded by %s", "%d excluded by %s")
+	parts = appendCounts(parts, lacking, "%d lacks %s", "%d lack %s")
 	noun := many
 	if e.Nodes == 1 {
 		noun = strings.TrimSuffix(many, "s")
@@ -83,6 +88,55 @@ func (e *Explanation) String() string {
 		text += "; no preemption: " + e.NoEviction
 	}
 	return text
+}
+
+// exhausted returns the shortages. If every node lacks a resource with a name similar to a
+// standard one, its name is probably misspelt: the shortage includes the standard name.
+func (e *Explanation) exhausted() map[string]int {
+	shown := e.Exhausted
+	for name, n := range e.Exhausted {
+		if near := SimilarResource(name); near != "" && n == e.Nodes {
+			shown = maps.Clone(shown)
+			delete(shown, name)
+			shown[name+" ("+suggest.Question(near)+")"] = n
+		}
+	}
+	return shown
+}
+
+// filtered returns the rules that exclude nodes, and what nodes lack that capacity does not
+// provide, such as a driver.
+func (e *Explanation) filtered() (excluded, lacking map[string]int) {
+	for reason, n := range e.Filtered {
+		if what, ok := strings.CutPrefix(reason, "lacks "); ok {
+			CountReason(&lacking, what, n)
+		} else {
+			CountReason(&excluded, reason, n)
+		}
+	}
+	return excluded, lacking
+}
+
+// SimilarResource returns the standard resource that a name is similar to, or "" if the
+// name is a standard one or similar to none.
+func SimilarResource(name string) string {
+	standard := []string{"cpu", "memory", "disk", "network"}
+	lower := strings.ToLower(name)
+	switch {
+	case slices.Contains(standard, name):
+		return ""
+	case lower == "mem" || lower == "ram":
+		return "memory"
+	case lower == "vcpu":
+		return "cpu"
+	case lower == "storage" || lower == "ephemeral-storage" || lower == "ssd":
+		return "disk"
+	}
+	near := suggest.Nearest(name, standard)
+	if near == "" || near[0] != lower[0] {
+		return "" // gpu and npu are not misspelt
+	}
+	return near
 }
 
 // appendCounts adds a part for each reason, the most frequent first: one for a
@@ -204,7 +258,7 @@ const (
 	Evicted   Verdict = iota
 	Unneeded          // the policy listed it after the victims that sufficed
 	Reprieved         // the policy selected it, and the host found that the group fits without it
-	Spared            // the policy excluded it
+	Spared            // the policy did not select it
 	Shielded          // a strict disruption budget or its all-or-none job protects it
 	Verdicts  = iota
 )

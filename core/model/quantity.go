@@ -35,6 +35,20 @@ func Unit(resource string) string {
 	return "units"
 }
 
+// UnitOf returns the unit of a number of a resource, in the singular if the number is 1.
+func UnitOf(n int64, resource string) string {
+	unit := Unit(resource)
+	if n == 1 {
+		switch unit {
+		case "millicores":
+			return "millicore"
+		case "units":
+			return "unit"
+		}
+	}
+	return unit
+}
+
 // ParseQuantity converts a Kubernetes quantity to the unit of a resource, for
 // requests and reservations. If an amount is not a whole number of units, it is
 // rounded up, as in Kubernetes. It returns ErrInvalidQuantity, ErrNegativeQuantity

@@ -19,8 +19,10 @@ import (
 type Problem struct {
 	Line    int // 0 if the library reports none
 	Message string
-	// Unknown reports whether the problem is an unknown field. Fields are the valid ones then.
+	// Unknown reports whether the problem is an unknown field. Field is its name and Fields are
+	// the valid ones then.
 	Unknown bool
+	Field   string
 	Fields  []string
 	// Syntax reports whether the text is not YAML, as opposed to a value of another type.
 	Syntax bool
@@ -48,6 +50,7 @@ func Problems(err error, into any) []Problem {
 		p.Line, _ = strconv.Atoi(m[1]) // 0 without a line
 		if m := unknownField.FindStringSubmatch(p.Message); m != nil {
 			p.Message, p.Unknown, p.Fields = fmt.Sprintf("unknown field %.60q", m[1]), true, slices.Sorted(maps.Keys(fieldsOf(types[m[2]])))
+			p.Field = m[1]
 		} else if m := wrongType.FindStringSubmatch(p.Message); m != nil {
 			value := strings.TrimSpace(fmt.Sprintf("%s %.60s", valueNames[m[1]], strings.Trim(m[2], "` ")))
 			p.Message = fmt.Sprintf("expected %s, found %s", typeName(types[m[3]], m[3]), value)

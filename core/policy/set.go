@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // DefaultName is the policy that decides what others leave open.
@@ -136,7 +137,8 @@ func (s *Set) Select(jobPolicy, clusterPolicy string) (*Version, error) {
 		if v := s.byName[name]; v != nil {
 			return v, nil
 		}
-		return nil, fmt.Errorf("unknown policy %q: load it, or use one of %s", name, strings.Join(s.Names(), ", "))
+		names := s.Names()
+		return nil, fmt.Errorf("unknown policy %q: %s", name, suggest.DidYouMean(name, names, "load it, or use one of "+strings.Join(names, ", ")))
 	}
 	if v := s.byName[DefaultName]; v != nil {
 		return v, nil

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -117,6 +118,17 @@ func TestActiveSet_SwapIsAtomic(t *testing.T) {
 	for i, f := range all {
 		if last := i >= len(all)-2; f.open.Load() > 0 != last && !last {
 			t.Errorf("generation %d has %d instances open", i/2, f.open.Load())
+		}
+	}
+}
+
+func TestSet_SuggestsSimilarPolicy(t *testing.T) {
+	t.Parallel()
+	s := set(t, version(t, &factory{name: "default"}), version(t, &factory{name: "least-waste"}))
+	defer s.Unpin()
+	for name, want := range map[string]string{"lest-waste": "did you mean least-waste?", "nothing": "load it, or use one of default, least-waste"} {
+		if _, err := s.Select(name, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", name, err, want)
 		}
 	}
 }

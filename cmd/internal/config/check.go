@@ -90,6 +90,10 @@ func checkTLS(c *Config, bad report) {
 	}
 }
 
+// maxWorkers bounds the evaluations that a server processes concurrently. Each worker is a
+// goroutine with caches of its own.
+const maxWorkers = 1024
+
 func checkServer(c *Config, bad report) {
 	s := &c.Server
 	if s.BootstrapExpect < 1 {
@@ -100,6 +104,9 @@ func checkServer(c *Config, bad report) {
 	}
 	if s.Workers < 0 {
 		bad("server.workers", "%d is negative: 0 pauses the workers of this server; without the key half the processors are used", s.Workers)
+	}
+	if s.Workers > maxWorkers {
+		bad("server.workers", "%d is more than %d: more workers than processors only take memory", s.Workers, maxWorkers)
 	}
 	if s.Raft.Lease > s.Raft.Heartbeat {
 		bad("server.raft.lease", "%v is longer than server.raft.heartbeat, %v: two servers could lead at the same time", s.Raft.Lease, s.Raft.Heartbeat)

@@ -98,7 +98,7 @@ bootstrap_expect: 3
 log: debug
 `})
 	file := filepath.Join(dir, "cede.yaml")
-	_, err := config.Load(config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__WORKRES=1"}})
+	_, err := config.Load(config.Sources{Files: []string{file}, Environ: []string{"CEDE_SERVER__WORKRES=1", "CEDE_CLIENT__RESOURCE__CPU=1"}})
 	var e *config.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v", err)
@@ -111,16 +111,17 @@ log: debug
 		file + ":7: serfer: unknown key; did you mean server?",
 		file + ":9: client.token: secrets are not allowed in configuration files: use file:PATH, or set CEDE_CLIENT__TOKEN",
 		file + ":10: client.drivers.exec.log_size: invalid size \"5MB\"",
-		file + ":11: client.devices: unknown field cuont; valid fields: id, count, attributes",
+		file + ":11: client.devices: unknown field cuont; did you mean count?",
 		file + ":12: bootstrap_expect: unknown key; did you mean server.bootstrap_expect?",
 		file + ":13: log: expected a mapping of keys to values",
 		"CEDE_SERVER__WORKRES: server.workres: unknown key; did you mean server.workers?",
+		"CEDE_CLIENT__RESOURCE__CPU: client.resource.cpu: unknown key; did you mean client.resources.cpu?",
 	} {
 		if !slices.ContainsFunc(e.Problems, func(p config.Problem) bool { return strings.HasPrefix(p.String(), want) }) {
 			t.Errorf("missing problem: %s", want)
 		}
 	}
-	if len(e.Problems) != 11 {
+	if len(e.Problems) != 12 {
 		t.Errorf("%d problems:\n%v", len(e.Problems), err)
 	}
 	if strings.Contains(err.Error(), "hunter2") {
@@ -140,6 +141,7 @@ func TestLoad_ChecksDependentKeys(t *testing.T) {
 		minimal + "listen: {http: here}":                                                 `listen.http: invalid address "here": expected HOST:PORT`,
 		minimal + "listen: {rpc: ''}":                                                    "listen.rpc: is required",
 		"data_dir: /d\nserver: {enabled: true, bootstrap_expect: 4}":                     "server.bootstrap_expect: 4 servers tolerate no more failures than 3",
+		"data_dir: /d\nserver: {enabled: true, workers: 1000000000}":                     "server.workers: 1000000000 is more than 1024",
 		"data_dir: /d\nserver: {enabled: true, raft: {lease: 2s}}":                       "server.raft.lease: 2s is longer",
 		"data_dir: /d\nclient: {enabled: true}":                                          "client.servers: is required",
 		"data_dir: /d\nclient: {enabled: true, servers: [10.0.0.1:4646]}":                "invalid URL",

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-viper/mapstructure/v2"
+
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // filePrefix marks a value as the path of a file that holds the secret.
@@ -92,7 +94,7 @@ func plain(err error, t reflect.Type) error {
 	text := err.Error()
 	if strings.Contains(text, "invalid keys") {
 		_, unknown, _ := strings.Cut(text, "invalid keys: ")
-		return fmt.Errorf("unknown field %s; valid fields: %s", unknown, fieldNames(t.Elem()))
+		return fmt.Errorf("unknown field %s; %s", unknown, suggest.Field(unknown, fieldNames(t.Elem())))
 	}
 	if i := strings.LastIndex(text, decodeErrorMark); i >= 0 {
 		text = text[i+len(decodeErrorMark):]
@@ -105,12 +107,12 @@ func plain(err error, t reflect.Type) error {
 }
 
 // fieldNames lists the keys of one entry of a list.
-func fieldNames(t reflect.Type) string {
+func fieldNames(t reflect.Type) []string {
 	list := make([]string, t.NumField())
 	for i := range list {
 		list[i] = t.Field(i).Tag.Get("koanf")
 	}
-	return strings.Join(list, ", ")
+	return list
 }
 
 // decodeErrorMark marks errors of this package inside errors of the decoder.

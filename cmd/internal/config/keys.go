@@ -73,7 +73,27 @@ func suggestKey(path []string) string {
 			return f.key
 		}
 	}
+	if near := correctSections(path); near != nil {
+		return strings.Join(near, ".")
+	}
 	return ""
+}
+
+// correctSections replaces each name of a path that does not exist by a similar one. It
+// returns nil if that gives no key.
+func correctSections(path []string) (near []string) {
+	for i, name := range path {
+		names := children(near)
+		if len(names) == 0 { // an entry of a map
+			near = append(near, path[i:]...)
+			break
+		}
+		near = append(near, suggest.Nearest(name, names))
+	}
+	if _, ok := find(near); !ok {
+		return nil
+	}
+	return near
 }
 
 // children returns the names directly below a section.

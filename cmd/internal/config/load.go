@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,14 +15,14 @@ import (
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/v2"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/plainyaml"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // separator joins the names of a key inside koanf. It cannot occur in a name; names
 // of attributes may contain dots and slashes.
 const separator = "\x1f"
-
-// yamlLine matches the line in an error of the YAML parser.
-var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
 // envPrefix is the prefix of variables that set keys, such as CEDE_SERVER__WORKERS.
 const envPrefix = "CEDE_"
@@ -200,11 +199,8 @@ func (l *loader) file(name string) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		where, message := name, strings.TrimPrefix(err.Error(), "yaml: ")
-		if at := yamlLine.FindStringSubmatch(message); at != nil {
-			where, message = name+":"+at[1], message[len(at[0]):]
-		}
-		l.recordUnreadable(where, "not valid YAML: %s", message)
+		p := plainyaml.Syntax(err, text)
+		l.recordUnreadable(fmt.Sprintf("%s:%d", name, p.Line), "not valid YAML: %s", p.Message)
 		return
 	}
 	if len(doc.Content) == 0 {
@@ -250,7 +246,7 @@ func (l *loader) unknown(path []string, where string) {
 	hint := "`cede config show` lists all keys"
 	if near := suggestKey(path); near != "" {
 		l.recordInvalid(strings.Split(near, "."))
-		hint = "did you mean " + near + "?"
+		hint = suggest.Question(near)
 	}
 	l.problem(strings.Join(path, "."), where, "unknown key; %s", hint)
 }

@@ -125,6 +125,33 @@ func NamespaceWeight(w float64) Problem {
 	return Problem{}
 }
 
+// ClassName checks the name of a priority class.
+func ClassName(name string) Problem {
+	if name == "" || strings.ContainsAny(name, " \t\n/") {
+		return Problem{"name must not be empty or contain spaces or slashes", "choose another name"}
+	}
+	return Problem{}
+}
+
+// MaxBudgetText is the maximum size of a name or a label of a disruption budget, in bytes.
+const MaxBudgetText = 256
+
+// BudgetName checks the name of a disruption budget or, if field is namespace, of its namespace.
+func BudgetName(field, name string) Problem {
+	if name == "" || len(name) > MaxBudgetText || strings.ContainsAny(name, " \t\n/*\x00") {
+		return Problem{fmt.Sprintf("%s %.60q must have 1 to %d bytes, without spaces, slashes or asterisks", field, name, MaxBudgetText), "choose another name"}
+	}
+	return Problem{}
+}
+
+// BudgetLabel checks a label that a disruption budget selects.
+func BudgetLabel(key, value string) Problem {
+	if key == "" || len(key)+len(value) > MaxBudgetText {
+		return Problem{fmt.Sprintf("a label must have a key, and at most %d bytes", MaxBudgetText), "choose another label"}
+	}
+	return Problem{}
+}
+
 // Annotation checks the value of an annotation.
 func Annotation(v float64) Problem {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

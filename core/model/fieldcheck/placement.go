@@ -92,8 +92,8 @@ func Operator(operator string, mayCount bool) Problem {
 	if operator == "" {
 		text = "operator is missing"
 	}
-	if near := suggest.Nearest(operator, allowed); near != "" && len(operator) > 2 {
-		remedy = fmt.Sprintf("did you mean %s?", near)
+	if len(operator) > 2 {
+		remedy = suggest.DidYouMean(operator, allowed, remedy)
 	}
 	return Problem{text, remedy}
 }

@@ -118,9 +118,9 @@ func resolveBindingPriority(snap *state.Snapshot, b *model.Binding, o RegisterOp
 	case b.PriorityClass != "" && explicit && (missing || class.Value != b.Priority):
 		return nil, []string{fmt.Sprintf("priority %d differs from that of class %s: omit one of the two", b.Priority, b.PriorityClass)}
 	case missing && snap.Config().StrictClasses():
-		return nil, []string{fmt.Sprintf("unknown priority class %q, and StrictPriorityClasses is on: create it, or use one of %s", b.PriorityClass, classNames(snap))}
+		return nil, []string{fmt.Sprintf("unknown priority class %q, and StrictPriorityClasses is on: %s", b.PriorityClass, classRemedy(snap, b.PriorityClass))}
 	case missing:
-		warnings = append(warnings, fmt.Sprintf("unknown priority class %q: create it, or use one of %s", b.PriorityClass, classNames(snap)))
+		warnings = append(warnings, fmt.Sprintf("unknown priority class %q: %s", b.PriorityClass, classRemedy(snap, b.PriorityClass)))
 	}
 	if class == nil && !explicit && (!missing || b.ClassSource == model.PodPriorityClass) {
 		class = model.DefaultClass(snap.PriorityClasses())

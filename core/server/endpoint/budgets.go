@@ -3,16 +3,13 @@ package endpoint
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
 )
-
-// maxBudgetText is the maximum length of names and labels of a budget, in bytes.
-const maxBudgetText = 256
 
 // Budgets stores and deletes disruption budgets.
 type Budgets struct{ writer *logwriter.Writer }
@@ -30,16 +27,16 @@ func budgetProblems(b *model.Budget) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	for _, name := range []struct{ field, text string }{{"name", b.Name}, {"namespace", b.Namespace}} {
-		if name.text == "" || len(name.text) > maxBudgetText || strings.ContainsAny(name.text, " \t\n/*\x00") {
-			add("%s %.60q must have 1 to %d bytes, without spaces, slashes or asterisks", name.field, name.text, maxBudgetText)
+		if p := fieldcheck.BudgetName(name.field, name.text); p.Found() {
+			add("%s", p.Text)
 		}
 	}
 	if len(b.Labels) == 0 && b.MaxEvictions == nil {
 		add("labels are required to select allocations")
 	}
 	for key, value := range b.Labels {
-		if key == "" || len(key)+len(value) > maxBudgetText {
-			add("a label must have a key, and at most %d bytes", maxBudgetText)
+		if p := fieldcheck.BudgetLabel(key, value); p.Found() {
+			add("%s", p.Text)
 			break
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // triggerOperator is the trigger of an evaluation that an operator requested.
@@ -196,7 +197,7 @@ func resolvePriority(snap *state.Snapshot, j *model.Job, explicit bool) []string
 	c := findClass(snap, j.PriorityClass)
 	switch {
 	case c == nil:
-		return []string{fmt.Sprintf("unknown priority class %q: create it, or use one of %s", j.PriorityClass, classNames(snap))}
+		return []string{fmt.Sprintf("unknown priority class %q: %s", j.PriorityClass, classRemedy(snap, j.PriorityClass))}
 	case (explicit || j.Priority != 0) && j.Priority != c.Value:
 		return []string{fmt.Sprintf("priority %d differs from that of class %s, which is %d: omit one of the two", j.Priority, c.Name, c.Value)}
 	}
@@ -209,12 +210,13 @@ func inheritClass(j *model.Job, c *model.PriorityClass) {
 	j.NeverPreempts = j.NeverPreempts || c.NeverPreempts
 }
 
-func classNames(snap *state.Snapshot) string {
+// classRemedy returns the remedy for an unknown priority class.
+func classRemedy(snap *state.Snapshot, name string) string {
 	var names []string
 	for _, c := range model.WithSystemClasses(snap.PriorityClasses()) {
 		names = append(names, c.Name)
 	}
-	return strings.Join(names, ", ")
+	return suggest.DidYouMean(name, names, "create it, or use one of "+strings.Join(names, ", "))
 }
 
 // StopJob stops a job and its allocations.

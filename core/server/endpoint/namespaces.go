@@ -90,7 +90,7 @@ func namespaceWarnings(snap *state.Snapshot, name string) []string {
 	}
 	text := fmt.Sprintf("namespace %q was not created, and nothing else is in it", name)
 	if near := suggest.Nearest(name, known); near != "" {
-		text += fmt.Sprintf(": did you mean %q?", near)
+		text += ": " + suggest.Question(near)
 	}
 	return []string{text}
 }

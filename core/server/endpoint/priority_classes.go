@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/core/replication"
 	"github.com/cede-scheduler/cede/core/server/apierror"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
@@ -32,8 +33,8 @@ func classProblems(snap *state.Snapshot, c *model.PriorityClass) (problems, reme
 	add := func(problem, remedy string) {
 		problems, remedies = append(problems, problem), append(remedies, remedy)
 	}
-	if c.Name == "" || strings.ContainsAny(c.Name, " \t\n/") {
-		add("name must not be empty or contain spaces or slashes", "choose another name")
+	if p := fieldcheck.ClassName(c.Name); p.Found() {
+		add(p.Text, p.Remedy)
 	}
 	for _, p := range c.Problems() {
 		add(fmt.Sprintf("%s: %s", p.Field, p.Message), p.Remedy)

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/sdk/fmath"
 )
 
@@ -79,7 +80,7 @@ func (d *Dist) field(key, value *yaml.Node) error {
 		d.step = new(Scalar)
 		return d.step.UnmarshalYAML(value)
 	}
-	return typeError(key, "unknown field %.40q; valid fields: %s", key.Value, strings.Join(distFields, ", "))
+	return typeError(key, "unknown field %.40q; %s", key.Value, suggest.Field(key.Value, distFields))
 }
 
 // parameters reads {median: ..., sigma: ...} or {alpha: ...}.

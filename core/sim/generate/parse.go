@@ -14,6 +14,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/plainyaml"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // maxSpec bounds the size of a spec in bytes.
@@ -139,9 +140,9 @@ func yamlProblems(err error) []scenario.Problem {
 		problem := scenario.Problem{Line: max(p.Line, 1), Message: p.Message}
 		switch {
 		case p.Syntax:
-			problem.Remedy = "check indentation, quotes and brackets at and before this line"
+			problem.Remedy = "check indentation, quotes and brackets around this line"
 		case p.Unknown:
-			problem.Remedy = "valid fields: " + strings.Join(p.Fields, ", ")
+			problem.Remedy = suggest.Field(p.Field, p.Fields)
 		}
 		problems = append(problems, problem)
 	}

@@ -273,7 +273,7 @@ func (c *checker) reserveReplicas(p *path, r *Running, id string, b *Binding, m 
 	}
 	for _, name := range keys(b.Resources) {
 		if need := b.Resources[name] * int64(n); need > free[name] {
-			c.add(p, fmt.Sprintf("%s requires %d %s of %s: cluster %s has %d free", r.ID, need, model.Unit(name), name, id, free[name]), "run fewer replicas there before the start, or raise its capacity")
+			c.add(p, fmt.Sprintf("%s requires %d %s of %s: cluster %s has %d free", r.ID, need, model.UnitOf(need, name), name, id, free[name]), "run fewer replicas there before the start, or raise its capacity")
 			return
 		}
 	}

@@ -74,11 +74,7 @@ func (s *structPlan) unknown(d *decoder, ev event) {
 	for i := range s.fields {
 		known[i] = s.fields[i].name
 	}
-	remedy := "valid fields: " + strings.Join(known, ", ")
-	if near := suggest.Nearest(name, known); near != "" {
-		remedy = fmt.Sprintf("did you mean %q?", near)
-	}
-	d.problem(ev.line, fmt.Sprintf("unknown field %.100q", name), remedy)
+	d.problem(ev.line, fmt.Sprintf("unknown field %.100q", name), suggest.Field(name, known))
 	d.skip(d.src.next())
 	d.pop(mark)
 }

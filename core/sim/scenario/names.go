@@ -86,9 +86,7 @@ func (c *valueChecker) unknown(p *path, list, noun, name string, known map[strin
 		for n := range known {
 			candidates = append(candidates, n)
 		}
-		if near := suggest.Nearest(name, sorted(candidates)); near != "" {
-			remedy = fmt.Sprintf("did you mean %q?", near)
-		}
+		remedy = suggest.DidYouMean(name, sorted(candidates), remedy)
 	}
 	c.add(p, fmt.Sprintf("unknown %s %.100q", noun, name), remedy)
 }

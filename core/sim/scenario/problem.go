@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 const (
@@ -34,18 +37,18 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	more := e.More
+	var lists suggest.Lists
 	for i := range e.Problems {
 		if i == maxPrinted {
 			more += len(e.Problems) - i
 			break
 		}
-		e.line(&b, &e.Problems[i])
+		p := e.Problems[i]
+		p.Remedy = lists.Once(p.Remedy)
+		e.line(&b, &p)
 	}
-	switch {
-	case more == 1:
-		b.WriteString("and 1 more problem\n")
-	case more > 1:
-		fmt.Fprintf(&b, "and %d more problems\n", more)
+	if more > 0 {
+		fmt.Fprintf(&b, "and %s\n", model.Counted(more, "more problem", "more problems"))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 type deviceUse = model.DeviceUse
@@ -83,7 +84,11 @@ func (r *freeCapacity) reserve(p *path, entry *Running) []deviceUse {
 	node, group := r.node(entry.Node, at), r.job(job).Groups[r.c.groupsOf(job)[entry.Group]]
 	choice, lack, ok := node.fit(&group.Ask)
 	if !ok {
-		r.c.add(p, r.shortageMessage(node, group, lack, entry), "run fewer allocations there before the start, or raise its capacity")
+		remedy := "run fewer allocations there before the start, or raise its capacity"
+		if near := model.SimilarResource(lack.Format(r.dims, &group.Ask)); near != "" && lack.Kind == model.ShortageResource && node.free[lack.At] <= 0 {
+			remedy = suggest.Question(near)
+		}
+		r.c.add(p, r.shortageMessage(node, group, lack, entry), remedy)
 		return nil
 	}
 	return node.reserve(&group.Ask, choice)
@@ -94,7 +99,7 @@ func (r *freeCapacity) shortageMessage(node *nodeFree, group *model.Group, lack 
 	resource := lack.Format(r.dims, &group.Ask)
 	switch lack.Kind {
 	case model.ShortageResource:
-		return fmt.Sprintf("%s requires %d %s of %s: node %s has %d free", entry.ID, group.Ask.Vec[lack.At], model.Unit(resource), resource, entry.Node, max(node.free[lack.At], 0))
+		return fmt.Sprintf("%s requires %d %s of %s: node %s has %d free", entry.ID, group.Ask.Vec[lack.At], model.UnitOf(group.Ask.Vec[lack.At], resource), resource, entry.Node, max(node.free[lack.At], 0))
 	case model.ShortagePort:
 		return fmt.Sprintf("%s requires %s, which is in use on node %s", entry.ID, resource, entry.Node)
 	}

@@ -253,8 +253,5 @@ func (c *valueChecker) oneOf(p *path, value string, allowed ...string) {
 	if len(allowed) == 1 {
 		remedy = "write " + allowed[0]
 	}
-	if near := suggest.Nearest(value, allowed); near != "" {
-		remedy = fmt.Sprintf("did you mean %s?", near)
-	}
-	c.add(p, fmt.Sprintf("expected %s, found %.100q", strings.Join(allowed, ", "), value), remedy)
+	c.add(p, fmt.Sprintf("expected %s, found %.100q", strings.Join(allowed, ", "), value), suggest.DidYouMean(value, allowed, remedy))
 }

@@ -209,7 +209,7 @@ func parseYAML(decoder *yaml.Decoder, text []byte) *yaml.Node {
 		panic(fatal{problem: Problem{
 			Line:    syntax.Line,
 			Message: "not valid YAML: " + syntax.Message,
-			Remedy:  "check indentation, quotes and brackets at and before this line; the file may be truncated",
+			Remedy:  "check indentation, quotes and brackets around this line; the file may be truncated",
 		}})
 	}
 	if len(document.Content) == 0 {
