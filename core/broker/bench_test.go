@@ -129,11 +129,12 @@ func BenchmarkUnblock(b *testing.B) {
 	}
 }
 
-type nobody struct{}
+// rejectAll is a filter without a cheap test that rejects every evaluation.
+type rejectAll struct{}
 
-func (nobody) MayPlace(*model.Evaluation, string) bool { return false }
+func (rejectAll) MayPlace(*model.Evaluation, string, *any) bool { return false }
 
-func (nobody) Excludes(*model.Evaluation, string, *any) bool { return false }
+func (rejectAll) Excludes(*model.Evaluation, string, *any) bool { return false }
 
 func benchUnblock(b *testing.B, blocked, shapes int) {
 	cfg := broker.Config{}
@@ -155,7 +156,7 @@ func benchUnblock(b *testing.B, blocked, shapes int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		index++
-		if t.Unblock(1, "node", index, nobody{}) != nil {
+		if t.Unblock(1, "node", index, rejectAll{}) != nil {
 			b.Fatal("an evaluation was unblocked")
 		}
 	}

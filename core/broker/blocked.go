@@ -18,14 +18,15 @@ type UnblockFilter interface {
 	// Within one Unblock it is called in the order of release, so the filter may
 	// subtract what the evaluations it accepted will use, and reject later ones.
 	// A filter that does so must see to another Unblock of the node if the
-	// capacity is not used after all.
-	MayPlace(eval *model.Evaluation, nodeID string) bool
+	// capacity is not used after all. For cache see Excludes.
+	MayPlace(eval *model.Evaluation, nodeID string, cache *any) bool
 	// Excludes reports whether MayPlace is certain to return false, whichever
 	// evaluations were accepted before. Most blocked evaluations need far more than
-	// a change frees: Blocked skips them here without ordering them. The
-	// filter may cache data about the evaluation in *cache, which is nil at first
-	// and is retained while the evaluation is blocked. A filter without a cheap
-	// test returns false.
+	// a change frees: Blocked skips them here without ordering them. A filter
+	// without a cheap test returns false.
+	//
+	// Both methods may cache data about the evaluation in *cache, which is nil at
+	// first and is retained while the evaluation is blocked.
 	Excludes(eval *model.Evaluation, nodeID string, cache *any) bool
 }
 
@@ -61,7 +62,7 @@ type Blocked struct {
 	bindings group                    // bindings: waiting for member clusters
 	byNode   group                    // waiting for nodes
 	byClass  group                    // waiting for classes, without a shape
-	shapes   map[uint64]group         // waiting for classes, by shape
+	shapes   shapes                   // waiting for classes, by shape
 	dups     []*Cancellation          // oldest first
 	dupOf    map[string]*Cancellation // by ID of the evaluation; the elements of dups
 	recent   recentUnblocks
@@ -74,15 +75,20 @@ type Blocked struct {
 
 // A record is one blocked evaluation.
 type record struct {
-	eval  *model.Evaluation
+	head            // most changes read nothing else
 	key   heapq.Key // order of release
-	seen  uint64    // snapshot index of the evaluation
 	shape uint64    // equivalence class; 0 if it is in none
 	nodes []string  // ascending; empty: waits for a class
 	// ruledOut holds the numbers of the classes that are infeasible for it.
 	ruledOut classSet
 	gone     bool // no longer in ids; about to leave its group
-	cache    any  // owned by the UnblockFilter; see Excludes
+}
+
+// A head is the part of a record that decides whether a change may unblock it.
+type head struct {
+	eval  *model.Evaluation
+	cache any    // owned by the UnblockFilter; see Excludes
+	seen  uint64 // snapshot index of the evaluation
 }
 
 // isBinding reports whether the evaluation is of a binding: it waits for member
@@ -115,7 +121,7 @@ func (t *Blocked) Flush() {
 func (t *Blocked) reset() {
 	t.ids = make(map[string]*record)
 	t.jobs = make(map[model.JobKey]*blockedJob)
-	t.shapes = make(map[uint64]group)
+	t.shapes = newShapes()
 	t.bindings, t.byNode, t.byClass = nil, nil, nil
 	t.dups, t.dupOf = nil, map[string]*Cancellation{}
 	t.recent, t.classes = newRecentUnblocks(), newClassNumbers()

@@ -53,7 +53,7 @@ func (s *sleeper) waitsFor(e event) bool {
 }
 
 func allows(screen broker.UnblockFilter, ev *model.Evaluation, e event) bool {
-	return screen == nil || e.all || e.node == "" || screen.MayPlace(ev, e.node)
+	return screen == nil || e.all || e.node == "" || screen.MayPlace(ev, e.node, new(any))
 }
 
 func (n *naiveBlocked) block(ev *model.Evaluation, screen broker.UnblockFilter, seq int) broker.BlockResult {
@@ -173,7 +173,7 @@ func (n *naiveBlocked) unblock(e event, screen broker.UnblockFilter) []string {
 // bits lets through an evaluation by its number and the node.
 type bits uint
 
-func (b bits) MayPlace(ev *model.Evaluation, node string) bool {
+func (b bits) MayPlace(ev *model.Evaluation, node string, _ *any) bool {
 	return b>>(int(number(ev.ID[1:])+number(node[1:]))%8)&1 == 1
 }
 
@@ -182,7 +182,7 @@ func (bits) Excludes(*model.Evaluation, string, *any) bool { return false }
 // shapeBits agree for one shape: by priority and node.
 type shapeBits uint
 
-func (b shapeBits) MayPlace(ev *model.Evaluation, node string) bool {
+func (b shapeBits) MayPlace(ev *model.Evaluation, node string, _ *any) bool {
 	return b>>((int(ev.Priority)/10+int(number(node[1:])))%8)&1 == 1
 }
 
@@ -200,7 +200,7 @@ func (b siftedBits) Excludes(ev *model.Evaluation, node string, noted *any) bool
 		b.t.Fatalf("%s has the note of %s", ev.ID, *noted)
 	}
 	*noted = ev.ID
-	return !b.MayPlace(ev, node) && b.glance>>(ev.Priority/10%8)&1 == 1
+	return !b.MayPlace(ev, node, noted) && b.glance>>(ev.Priority/10%8)&1 == 1
 }
 
 func TestBlocked_AgainstList(t *testing.T) {

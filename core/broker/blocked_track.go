@@ -73,8 +73,8 @@ func nodesOf(ev *model.Evaluation) []string {
 func (t *Blocked) newRecord(ev *model.Evaluation) *record {
 	t.seq++
 	r := &record{
-		eval: ev, seen: ev.SnapshotIndex,
-		key: heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.ArrivalIndex(), C: t.seq},
+		head: head{eval: ev, seen: ev.SnapshotIndex},
+		key:  heapq.Key{A: uint64(math.MaxInt32 - int64(ev.Priority)), B: ev.ArrivalIndex(), C: t.seq},
 	}
 	r.nodes = nodesOf(ev)
 	if len(t.classes.of) > t.classes.limit {
@@ -189,7 +189,7 @@ func (t *Blocked) insert(j *blockedJob, r *record) {
 	case r.shape == 0:
 		t.byClass = t.byClass.with(r)
 	default:
-		t.shapes[r.shape] = t.shapes[r.shape].with(r)
+		t.shapes.add(r)
 	}
 }
 
@@ -204,16 +204,8 @@ func (t *Blocked) remove(r *record) {
 	case r.shape == 0:
 		t.byClass = t.byClass.without(r)
 	default:
-		t.setShape(r.shape, t.shapes[r.shape].without(r))
+		t.shapes.remove(r)
 	}
-}
-
-func (t *Blocked) setShape(shape uint64, g group) {
-	if len(g) == 0 {
-		delete(t.shapes, shape)
-		return
-	}
-	t.shapes[shape] = g
 }
 
 // unlink removes r from all indexes but its group, and reports whether that is the

@@ -182,7 +182,7 @@ func TestUnblock_CapacityForFewUnblocksFew(t *testing.T) {
 
 type screenFunc func(*model.Evaluation, string) bool
 
-func (f screenFunc) MayPlace(ev *model.Evaluation, node string) bool { return f(ev, node) }
+func (f screenFunc) MayPlace(ev *model.Evaluation, node string, _ *any) bool { return f(ev, node) }
 
 func (screenFunc) Excludes(*model.Evaluation, string, *any) bool { return false }
 

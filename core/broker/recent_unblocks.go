@@ -80,7 +80,7 @@ func (s *recentUnblocks) unlink(x *recentUnblock) {
 // it returns false if there is none.
 func (s *recentUnblocks) missedBy(r *record, classes *classNumbers, filter UnblockFilter) (uint64, bool) {
 	for x := s.tail; x != nil && x.index > max(r.seen, s.floor); x = x.prev {
-		if r.waitsFor(x.location, classes.find(x.class)) && x.passes(r.eval, filter) {
+		if r.waitsFor(x.location, classes.find(x.class)) && x.passes(r, filter) {
 			return x.index, true
 		}
 	}

@@ -193,7 +193,7 @@ func (s *story) parse(t *testing.T, line string) *model.Evaluation {
 
 type only []string
 
-func (o only) MayPlace(ev *model.Evaluation, _ string) bool { return slices.Contains(o, ev.ID) }
+func (o only) MayPlace(ev *model.Evaluation, _ string, _ *any) bool { return slices.Contains(o, ev.ID) }
 
 func (only) Excludes(*model.Evaluation, string, *any) bool { return false }
 

@@ -48,9 +48,9 @@ func (p location) isCluster() bool {
 	return ok
 }
 
-// passes reports whether the filter accepts the evaluation for the location.
-func (p location) passes(ev *model.Evaluation, filter UnblockFilter) bool {
-	return filter == nil || p.node == "" || filter.MayPlace(ev, p.node)
+// passes reports whether the filter accepts the record for the location.
+func (p location) passes(r *record, filter UnblockFilter) bool {
+	return filter == nil || p.node == "" || filter.MayPlace(r.eval, p.node, &r.cache)
 }
 
 // A cursor walks a group. In a group of one equivalence class, the first record
@@ -71,8 +71,10 @@ func (t *Blocked) release(c change) []*model.Evaluation {
 	if !cluster {
 		t.addCursor(cursor{t.byNode, false}, &c)
 		t.addCursor(cursor{t.byClass, false}, &c)
-		for _, g := range t.shapes { // any order: the heap sorts by unique keys
-			t.addCursor(cursor{g, true}, &c)
+		for i := range t.shapes.list { // any order: the heap sorts by unique keys
+			if s := &t.shapes.list[i]; s.oldest < c.index && !s.isExcluded(&c) {
+				t.addCursor(cursor{s.group, true}, &c)
+			}
 		}
 	}
 	var freed []*record
@@ -133,7 +135,7 @@ func (g group) unseen(index uint64) group {
 }
 
 func (c *change) frees(r *record, class int32) bool {
-	return c.everywhere || r.waitsFor(c.location, class) && c.passes(r.eval, c.filter)
+	return c.everywhere || r.waitsFor(c.location, class) && c.passes(r, c.filter)
 }
 
 // requeue moves records to the broker.
@@ -168,7 +170,7 @@ func (t *Blocked) requeue(freed []*record, index uint64) []*model.Evaluation {
 		t.byClass = t.byClass.withoutGone()
 	}
 	for shape := range touched {
-		t.setShape(shape, t.shapes[shape].withoutGone())
+		t.shapes.removeGone(shape)
 	}
 	t.b.enqueueUnblocked(index, out...)
 	return out

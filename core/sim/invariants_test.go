@@ -386,7 +386,7 @@ func (s *server) checkBlocked(snap *state.Snapshot, e *model.Evaluation) {
 			for n := range snap.Nodes() {
 				eligible, seen := e.Classes[n.ClassKey]
 				s.t.Logf("%s: filter may place: %t; class eligible %t, seen %t, escaped %t, blocked on %v since %d",
-					n.ID, filter.MayPlace(e, n.ID), eligible, seen, e.Escaped, e.BlockedNodes, e.SnapshotIndex)
+					n.ID, filter.MayPlace(e, n.ID, new(any)), eligible, seen, e.Escaped, e.BlockedNodes, e.SnapshotIndex)
 			}
 			s.t.Fatalf("%s is blocked but can be placed\n%s", e.JobID, planText(out.Plan))
 		}

@@ -23,8 +23,6 @@ type Feed struct {
 	// deferred holds nodes with free capacity that was offered to some blocked evaluations
 	// before others, with the index of the change that freed it.
 	deferred map[string]uint64
-	// demand caches the demand of blocked evaluations between filters.
-	demand unblock.DemandCache
 	// slacks holds the disruptions that budgets allowed at the last call of Budgets; nil
 	// before the first.
 	slacks map[model.BudgetKey]slack
@@ -205,10 +203,7 @@ func (f *Feed) unblock(snap *state.Snapshot, nodeID string, index uint64, filter
 
 // filter returns a filter with the active policies, which the caller unpins.
 func (f *Feed) filter(snap *state.Snapshot, now int64) *unblock.Filter {
-	if f.demand == nil {
-		f.demand = unblock.DemandCache{}
-	}
-	return &unblock.Filter{Snap: snap, Policies: f.Policies.Pin(), Now: now, Cache: f.demand}
+	return &unblock.Filter{Snap: snap, Policies: f.Policies.Pin(), Now: now}
 }
 
 // Reap returns up to one batch of evaluations that the broker has cancelled. The caller

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,6 +36,39 @@ func TestWorker_RetainsRecheckThatElapsedWhilePlanning(t *testing.T) {
 		if got != want {
 			t.Errorf("recheck at %d, planned at %d: queued %v, want %v", recheck, start.UnixNano(), got, want)
 		}
+	}
+}
+
+// A policy may request a recheck in each call, at a time that differs from the pending one.
+// If each call added an evaluation, a job that waits for long would be evaluated ever more often.
+func TestWorker_RetainsOneRecheckOfAJob(t *testing.T) {
+	now := time.Unix(1000, 0)
+	at := func(d time.Duration) int64 { return now.Add(d).UnixNano() }
+	w := New(Config{Clock: clock.NewVirtual(now), NewEvalID: func() string { return "new" }})
+	for _, test := range []struct {
+		name    string
+		pending model.Evaluation
+		want    bool
+	}{
+		{"same time", model.Evaluation{WaitUntil: at(time.Minute)}, false},
+		{"earlier", model.Evaluation{WaitUntil: at(time.Second)}, false},
+		{"later", model.Evaluation{WaitUntil: at(time.Hour)}, true},
+		{"due", model.Evaluation{WaitUntil: at(0)}, true},
+		{"does not wait", model.Evaluation{}, true},
+		{"blocked", model.Evaluation{Status: model.EvalBlocked}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			txn := state.New().Begin(1)
+			test.pending.ID, test.pending.JobID = "pending", "j"
+			txn.EvalWriter().Upsert(&test.pending)
+			defer txn.Abort()
+			out := &scheduler.Outcome{Plan: &model.Plan{Now: at(0)}, RecheckAt: at(time.Minute), Failed: map[string]*model.Explanation{"g": {}}}
+			list := w.resultEvals(&model.Evaluation{ID: "e", JobID: "j"}, txn.Snapshot(), out)
+			got := slices.ContainsFunc(list, func(e *model.Evaluation) bool { return e.WaitUntil == out.RecheckAt })
+			if got != test.want {
+				t.Errorf("recheck queued: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 

@@ -23,8 +23,7 @@ const maxOffers = 20_000_000
 // is the index of the last change that may unblock any evaluation, such as of a policy.
 // Evaluations for which skip returns true are omitted; nil omits none.
 func (f *Feed) Restore(snap *state.Snapshot, now int64, changed uint64, skip func(*model.Evaluation) bool) {
-	f.colocating, f.deferred = nil, nil
-	f.demand, f.slacks = nil, nil
+	f.colocating, f.deferred, f.slacks = nil, nil, nil
 	var pending, blocked []*model.Evaluation
 	for e := range snap.Evals() {
 		if skip != nil && skip(e) {

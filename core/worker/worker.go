@@ -256,7 +256,7 @@ func (w *Worker) resultEvals(eval *model.Evaluation, snap *state.Snapshot, out *
 		w.block(blocked, snap, out)
 		list = append(list, blocked)
 	}
-	if out.RecheckAt > out.Plan.Now && !hasRecheck(snap, eval, out.RecheckAt) { // even if that time has passed while planning
+	if out.RecheckAt > out.Plan.Now && !hasRecheck(snap, eval, out) { // even if that time has passed while planning
 		next := w.followUp(eval, model.TriggerRecheck)
 		next.WaitUntil, next.StatusText = out.RecheckAt, reconcile.DescribeRetries(out.Retries)
 		list = append(list, next)
@@ -279,11 +279,14 @@ func observedBefore(snap *state.Snapshot, key model.JobKey, out *scheduler.Outco
 	return nil
 }
 
-// hasRecheck reports whether another evaluation of the job waits for the same time.
-// Otherwise a recheck hours ahead would get another evaluation with every change of the job.
-func hasRecheck(snap *state.Snapshot, eval *model.Evaluation, at int64) bool {
+// hasRecheck reports whether another evaluation of the job waits for the recheck time of an
+// outcome, or an earlier one: it requests the recheck again, if it is still necessary.
+// Otherwise every change of a job would add a recheck, and one that is requested again each
+// minute would never end. Evaluations that are due do not count, because a worker on an older
+// snapshot may rely on this one in the same way.
+func hasRecheck(snap *state.Snapshot, eval *model.Evaluation, out *scheduler.Outcome) bool {
 	return slices.ContainsFunc(snap.PendingEvals(eval.JobKey()), func(e *model.Evaluation) bool {
-		return e.ID != eval.ID && e.Status == model.EvalPending && e.WaitUntil == at
+		return e.ID != eval.ID && e.Status == model.EvalPending && out.Plan.Now < e.WaitUntil && e.WaitUntil <= out.RecheckAt
 	})
 }
 

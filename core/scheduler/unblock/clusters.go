@@ -112,9 +112,9 @@ func (c *cluster) capacity(snap *state.Snapshot, b *model.Binding, now int64) (f
 // are missing. It may return true for a binding that then finds no capacity, which
 // costs an evaluation. If it returns false because the capacity is offered to others
 // first, the location is deferred, so that no wake-up is lost.
-func (f *Filter) mayAssign(eval *model.Evaluation, id string) bool {
+func (f *Filter) mayAssign(eval *model.Evaluation, id string, cache *any) bool {
 	var d *bindingDemand
-	if known := f.demand(eval); known != nil {
+	if known := f.demand(eval, cache); known != nil {
 		d = known.binding
 	}
 	if d == nil {

@@ -17,8 +17,6 @@ type Filter struct {
 	Snap     *state.Snapshot
 	Policies *policy.Set
 	Now      int64 // Unix nanoseconds
-	// Cache keeps demands from one filter to the next; nil: none are kept.
-	Cache DemandCache
 	// Deferred is a set of node IDs and cluster locations.
 	Deferred map[string]struct{}
 
@@ -31,16 +29,16 @@ type Filter struct {
 // MayPlace reports whether some group that the evaluation could not place may go to
 // the node, or replicas of its binding to the cluster, at a location. It also returns true if
 // a rule of a group concerns several nodes, because another one may have become feasible, even
-// if this one was removed.
-func (f *Filter) MayPlace(eval *model.Evaluation, location string) bool {
+// if this one was removed. *cache stores the demand of the evaluation from one call to the next.
+func (f *Filter) MayPlace(eval *model.Evaluation, location string, cache *any) bool {
 	id, isCluster := model.ParseClusterLocation(location)
 	switch isBinding := eval.Type == model.JobBinding; {
 	case isCluster != isBinding:
 		return false
 	case isCluster:
-		return f.mayAssign(eval, id)
+		return f.mayAssign(eval, id, cache)
 	}
-	d := f.demand(eval)
+	d := f.demand(eval, cache)
 	if !f.node.load(f.Snap, location) {
 		return d != nil && d.affectsOtherNodes
 	}
@@ -60,17 +58,10 @@ func (f *Filter) MayPlace(eval *model.Evaluation, location string) bool {
 }
 
 // Excludes reports whether a node has too little capacity for every group that the
-// evaluation could not place, even after all possible evictions. *memo keeps
-// the demand of the evaluation between calls.
-func (f *Filter) Excludes(eval *model.Evaluation, nodeID string, memo *any) bool {
-	d, known := (*memo).(*demand)
-	if !known || d.inputs != f.demandInputs() {
-		if d = f.demand(eval); d == nil {
-			return false
-		}
-		*memo = d
-	}
-	return !d.affectsOtherNodes && (!f.node.load(f.Snap, nodeID) || d.exceeds(f.node.freeable(d.ceiling)))
+// evaluation could not place, even after all possible evictions. For cache see MayPlace.
+func (f *Filter) Excludes(eval *model.Evaluation, nodeID string, cache *any) bool {
+	d := f.demand(eval, cache)
+	return d != nil && !d.affectsOtherNodes && (!f.node.load(f.Snap, nodeID) || d.exceeds(f.node.freeable(d.ceiling)))
 }
 
 // deferLocation records that capacity there is distributed already.

@@ -24,7 +24,7 @@ func (o *offer) isAccepted() bool {
 	if !n.eligible {
 		return false
 	}
-	if o.replaces() {
+	if !o.demand.firstVersion && o.replaces() {
 		return true
 	}
 	// Claims only reduce capacity, so the cheap check without them comes first.

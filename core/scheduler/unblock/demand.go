@@ -11,20 +11,15 @@ import (
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 )
 
-// A DemandCache holds the demands of blocked evaluations. Filters read it far more often
-// than it changes: a blocked evaluation is never modified.
-type DemandCache map[*model.Evaluation]*demand
-
-// maxDemands bounds a DemandCache. Beyond it all entries are dropped.
-const maxDemands = 1 << 16
-
-// A demand is the capacity that an evaluation is blocked on.
+// A demand is the capacity that an evaluation is blocked on. It is stored with the
+// evaluation, since a blocked one is never modified and filters read it for each change.
 type demand struct {
 	inputs  demandInputs
 	ceiling int64 // highest priority that may be evicted
 	// affectsOtherNodes is set if capacity on one node may make another one feasible.
 	affectsOtherNodes bool
-	smallest          []amount // minimum over all groups, by dimension that all of them request
+	smallest          []amount  // minimum over all groups, by dimension that all of them request
+	few               [2]amount // backs smallest if it suffices, near the fields that are read with it
 	groups            []*model.Group
 	excludesItself    []bool // by group: at most one instance may be on a node
 	firstVersion      bool   // no allocation of another version of the job can be live
@@ -55,18 +50,14 @@ type amount struct {
 }
 
 // demand returns the demand of an evaluation, or nil if that is unknown, in which case
-// the evaluation should be woken.
-func (f *Filter) demand(eval *model.Evaluation) *demand {
-	known := f.Cache[eval]
-	if known != nil && known.inputs == f.demandInputs() {
-		return known
+// the evaluation should be woken. A demand is also stored in *cache.
+func (f *Filter) demand(eval *model.Evaluation, cache *any) *demand {
+	if d, ok := (*cache).(*demand); ok && d.inputs == f.demandInputs() {
+		return d
 	}
 	d := f.computeDemand(eval)
-	if f.Cache != nil && d != nil {
-		if len(f.Cache) >= maxDemands {
-			clear(f.Cache)
-		}
-		f.Cache[eval] = d
+	if d != nil {
+		*cache = d
 	}
 	return d
 }
@@ -117,6 +108,7 @@ func excludesItself(g *model.Group) bool {
 // findSmallest computes the dimensions that every group requests. A node that lacks the
 // least of them helps no group.
 func (d *demand) findSmallest() {
+	d.smallest = d.few[:0]
 	for dim := range model.MaxDimensions {
 		least := int64(math.MaxInt64)
 		for _, g := range d.groups {
