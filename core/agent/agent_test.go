@@ -173,6 +173,83 @@ func TestAgent_StopsAllocsUnknownToServers(t *testing.T) {
 	})
 }
 
+// Restored servers may require an allocation that they stopped after the snapshot. Its report
+// states why it was stopped, so that its work does not count as done, whether or not the agent
+// restarted since.
+func TestAgent_ReportsWhyAllocsOfRestoredServersWereStopped(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster()
+			dir := t.TempDir()
+			config := func(conf *agent.Config) { conf.DataDir = dir }
+			n := start(t, c, config)
+			c.place(simulated("stopped", `{}`), simulated("ended", `{"run_for":"1s"}`), simulated("kept", `{}`))
+			settle(500 * time.Millisecond)
+			c.stop("stopped")
+			settle(2 * time.Second)
+			if restarts {
+				n.stop()
+				start(t, c, config)
+				settle(time.Second)
+			}
+			c.do(func() {
+				for id, a := range c.allocs {
+					before := *a
+					before.Run, before.Status = true, agent.StatusRunning
+					c.allocs[id] = &before
+				}
+			})
+			settle(time.Second)
+			for id, want := range map[string]agent.Update{
+				"stopped": {Status: agent.StatusComplete, Text: "preempted"}, "ended": {Status: agent.StatusComplete}, "kept": {Status: agent.StatusRunning},
+			} {
+				if got := c.last(id); got.Status != want.Status || got.Text != want.Text {
+					t.Errorf("restarts %t: %s is reported as %+v, want %+v", restarts, id, got, want)
+				}
+			}
+		})
+	}
+}
+
+// An allocation may still be stopping when a restored state requires it again. Its report states
+// why it was stopped.
+func TestAgent_ReportsWhyAllocsStopDuringRestore(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster()
+			dir := t.TempDir()
+			config := func(conf *agent.Config) { conf.DataDir = dir }
+			n := start(t, c, config)
+			again, stopped := simulated("again", `{"stop_after":"20s"}`), simulated("stopped", `{"stop_after":"20s"}`)
+			again.Tasks[0].KillTimeout, stopped.Tasks[0].KillTimeout = time.Minute, time.Minute
+			c.place(again, stopped)
+			settle(500 * time.Millisecond)
+			c.stop("again", "stopped")
+			settle(2 * time.Second)
+			c.do(func() {
+				for id, a := range c.allocs {
+					before := *a
+					before.Run, before.Status = true, agent.StatusRunning
+					c.allocs[id] = &before
+				}
+			})
+			settle(time.Second)
+			c.stop("stopped")
+			settle(time.Second)
+			if restarts {
+				n.stop()
+				start(t, c, config)
+			}
+			settle(time.Minute)
+			for _, id := range []string{"again", "stopped"} {
+				if got := c.last(id); got.Status != agent.StatusComplete || got.Text == "" {
+					t.Errorf("restarts %t: %s is reported as %+v", restarts, id, got)
+				}
+			}
+		})
+	}
+}
+
 // A server that is behind lists fewer allocations, which must not stop the others.
 func TestAgent_IgnoresStaleState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -180,6 +180,7 @@ func (a *Agent) restore(ctx context.Context) error {
 		a.runners[rec.Allocation.ID] = r
 		switch r.phase {
 		case phaseOver:
+			r.stopping = rec.Stopping
 			closeOnce(r.gone)
 		case phaseRunning:
 			r.launch(ctx)

@@ -40,7 +40,9 @@ type Assignment struct {
 type Update struct {
 	ID     string
 	Status Status
-	Text   string // description for operators
+	// Text is a description for operators. If the allocation is complete, it is why the node
+	// stopped it, or empty if it ended by itself: only then is its work done.
+	Text string
 	// Started is the time at which the allocation started; zero if it has not.
 	Started time.Time
 	// EvictedBy is EvictedByPressure if the node itself evicted the allocation.

@@ -3,7 +3,6 @@ package counterfactual
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
@@ -109,9 +108,10 @@ func withVictim(snap *state.Snapshot, v *victim, whole bool, ofJob func(*model.J
 }
 
 func changedJob(j *model.Job, change func(*model.Job)) *model.Job {
-	changed := cloneJob(j)
-	change(changed)
-	return changed
+	changed := *j
+	changed.DetachGroups()
+	change(&changed)
+	return &changed
 }
 
 // withRequest returns a state in which a job or a binding requests another amount. Running
@@ -134,13 +134,14 @@ func withRequest(snap *state.Snapshot, key model.JobKey, c Change) (*state.Snaps
 		}
 		return fork.Snapshot(), nil
 	}
-	job := cloneJob(snap.Job(key))
+	job := *snap.Job(key)
+	job.DetachGroups()
 	g := job.Group(c.Group)
 	if g == nil {
 		return nil, fmt.Errorf("job %s has no group %q", key, c.Group)
 	}
 	g.Resources = reduced(g.Resources, c)
-	err := fork.JobWriter().Upsert(job)
+	err := fork.JobWriter().Upsert(&job)
 	return fork.Snapshot(), err
 }
 
@@ -148,23 +149,4 @@ func reduced(r model.Resources, c Change) model.Resources {
 	r = maps.Clone(r)
 	r[c.Resource] = c.Amount
 	return r
-}
-
-// cloneJob copies a job and its groups. Compiling a job writes to these copies; the
-// rest is shared.
-func cloneJob(j *model.Job) *model.Job {
-	job := *j
-	job.Groups = make([]*model.Group, len(j.Groups))
-	for i, g := range j.Groups {
-		group := *g
-		group.Affinities = slices.Clone(g.Affinities)
-		group.Constraints = slices.Clone(g.Constraints)
-		group.Colocate, group.Separate = slices.Clone(g.Colocate), slices.Clone(g.Separate)
-		group.Devices = slices.Clone(g.Devices)
-		for k := range group.Devices {
-			group.Devices[k].Constraints = slices.Clone(group.Devices[k].Constraints)
-		}
-		job.Groups[i] = &group
-	}
-	return &job
 }

@@ -121,8 +121,7 @@ func Quantile(times []int64, draws int, p float64) (int64, bool) {
 	return times[at], true
 }
 
-// waitingJobs returns the jobs with waiting evaluations, in the order of the queue: by
-// priority, then by arrival.
+// waitingJobs returns the jobs with waiting evaluations, in the order of the queue.
 func waitingJobs(snap *state.Snapshot) map[model.JobKey]*QueuedJob {
 	evals := map[model.JobKey]*model.Evaluation{}
 	for e := range snap.Evals() {
@@ -134,9 +133,7 @@ func waitingJobs(snap *state.Snapshot) map[model.JobKey]*QueuedJob {
 			evals[e.JobKey()] = e
 		}
 	}
-	list := slices.SortedFunc(maps.Values(evals), func(a, b *model.Evaluation) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ArrivalIndex(), b.ArrivalIndex()), cmp.Compare(a.ID, b.ID))
-	})
+	list := slices.SortedFunc(maps.Values(evals), (*model.Evaluation).CompareQueued)
 	jobs := make(map[model.JobKey]*QueuedJob, len(list))
 	for i, e := range list {
 		jobs[e.JobKey()] = &QueuedJob{EvalID: e.ID, Position: i + 1, Waiting: missing(snap, e), Since: e.CreateTime}
@@ -154,15 +151,11 @@ func missing(snap *state.Snapshot, e *model.Evaluation) (n int) {
 	if n > 0 || job == nil || job.Stopped || job.Type.PerNode() {
 		return n
 	}
+	allocs := snap.AppendJobAllocs(nil, job.Key())
 	for _, g := range job.Groups {
-		n += g.Count
+		n += g.Missing(allocs)
 	}
-	for _, a := range snap.AppendJobAllocs(nil, job.Key()) {
-		if a.Live() || job.Type.Finite() && a.Client == model.ClientComplete && a.Desired == model.DesiredRun {
-			n--
-		}
-	}
-	return max(0, n)
+	return n
 }
 
 // runKey identifies a group through the versions of its job.
@@ -181,7 +174,7 @@ func endedRuns(snap *state.Snapshot) *runs {
 	r := &runs{byGroup: map[runKey][]int64{}}
 	for a := range snap.Allocs() {
 		work := a.EndTime - a.StartTime + a.SavedWork
-		if a.Client != model.ClientComplete || a.Desired != model.DesiredRun || !a.Started || work <= 0 {
+		if !a.Completed() || !a.Started || work <= 0 {
 			continue
 		}
 		key := runKey{a.Job.Key(), a.Group.Name}

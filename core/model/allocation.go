@@ -1,6 +1,9 @@
 package model
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // DesiredStatus is the status of an allocation that the scheduler requires.
 type DesiredStatus uint8
@@ -90,6 +93,47 @@ func (a *Allocation) Live() bool { return a.Desired == DesiredRun && !a.Client.T
 // Stopping reports whether the allocation is not desired but may still run.
 func (a *Allocation) Stopping() bool { return a.Desired != DesiredRun && !a.Client.Terminal() }
 
+// Completed reports whether the allocation ended by itself with success. One that was stopped
+// did not.
+func (a *Allocation) Completed() bool { return a.Client == ClientComplete && a.Desired == DesiredRun }
+
+// IsDone reports whether the allocation completed an instance of a job, which therefore does not
+// run again. It does if the job was stopped or purged and submitted again since, or if its group
+// has changed so that running instances were replaced. The job may be nil or another version.
+func (a *Allocation) IsDone(j *Job) bool {
+	if !a.Completed() || j == nil || j.Stopped || !a.Job.IsSameJob(j) {
+		return false
+	}
+	g := j.Group(a.Group.Name)
+	return g != nil && a.Job.Version >= g.Since
+}
+
+// IsDone reports whether all instances of a job have completed, given its allocations. A job
+// that runs on every node is never done, because another node may be added.
+func (j *Job) IsDone(allocs []*Allocation) bool {
+	return !j.Type.PerNode() && !slices.ContainsFunc(j.Groups, func(g *Group) bool {
+		return g.count(allocs, func(a *Allocation) bool { return a.IsDone(j) }) < g.Count
+	})
+}
+
+// Missing returns the number of instances of a group that do not run, given the allocations of
+// its job. Completed instances of finite jobs are not missing.
+func (g *Group) Missing(allocs []*Allocation) int {
+	return g.Count - g.count(allocs, func(a *Allocation) bool { return a.Live() || g.Job.Type.Finite() && a.IsDone(g.Job) })
+}
+
+// count returns the number of instances below the count with an allocation for which holds is
+// true.
+func (g *Group) count(allocs []*Allocation, holds func(*Allocation) bool) int {
+	indexes := map[int]bool{}
+	for _, a := range allocs {
+		if a.Group.Name == g.Name && a.Index < g.Count && a.Job.IsSameJob(g.Job) && holds(a) {
+			indexes[a.Index] = true
+		}
+	}
+	return len(indexes)
+}
+
 // Age returns how long the allocation has run at now, in nanoseconds.
 func (a *Allocation) Age(now int64) int64 {
 	if !a.Started || now <= a.StartTime {
@@ -99,10 +143,14 @@ func (a *Allocation) Age(now int64) int64 {
 }
 
 // RetainedWork returns the work, in nanoseconds, that a replacement of the
-// allocation need not repeat: inherited work, and its own up to the last
-// checkpoint.
-func (a *Allocation) RetainedWork() int64 {
-	return a.SavedWork + a.Group.SavedWork(a.Age(a.EndTime))
+// allocation at a time need not repeat: inherited work, and its own up to the last
+// checkpoint. One that completed leaves none, and neither does one that ran before the job was
+// last stopped: its replacement starts anew.
+func (a *Allocation) RetainedWork(j *Job, at int64) int64 {
+	if a.Completed() || a.Job.SubmitTime != j.SubmitTime {
+		return 0
+	}
+	return a.SavedWork + a.Group.SavedWork(a.Age(at))
 }
 
 // AllocName returns the display name of an instance: job.group[index], with #n for

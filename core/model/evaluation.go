@@ -1,5 +1,7 @@
 package model
 
+import "cmp"
+
 // EvalStatus is the status of an evaluation.
 type EvalStatus uint8
 
@@ -83,6 +85,12 @@ func (e *Evaluation) ArrivalIndex() uint64 {
 		return e.Since
 	}
 	return e.CreateIndex
+}
+
+// CompareQueued compares two evaluations by their order in the queue: by descending priority, then
+// by arrival, and by job if one log entry created both.
+func (e *Evaluation) CompareQueued(o *Evaluation) int {
+	return cmp.Or(cmp.Compare(o.Priority, e.Priority), cmp.Compare(e.ArrivalIndex(), o.ArrivalIndex()), e.JobKey().Compare(o.JobKey()))
 }
 
 // JobKey returns the key of the job or binding.

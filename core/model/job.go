@@ -1,7 +1,9 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -95,13 +97,19 @@ type Job struct {
 	separatesWidely bool // set by Compile
 
 	Version     uint64 // raised by every change of the specification
-	SubmitTime  int64  // Unix nanoseconds of the first submission
+	SubmitTime  int64  // Unix nanoseconds of the first submission, or of the first one after the last stop
 	CreateIndex uint64
 	ModifyIndex uint64 // of the last change of the specification, including stops; plan checks compare it
 }
 
 // Key returns the key of the job.
 func (j *Job) Key() JobKey { return JobKey{j.Namespace, j.ID} }
+
+// IsSameJob reports whether j and other are versions of one job. A job that was purged and
+// registered again is another one.
+func (j *Job) IsSameJob(other *Job) bool {
+	return j == other || j.CreateIndex == other.CreateIndex && j.Key() == other.Key()
+}
 
 // Group returns the group with the name, or nil if there is none.
 func (j *Job) Group(name string) *Group {
@@ -134,7 +142,7 @@ func (j *Job) Compile(dims *Dimensions) {
 	}
 	for _, g := range j.Groups {
 		g.drivers = g.findDrivers() // before describe
-		g.shape, g.apart = g.describe(), g.describeApart()
+		g.classes = classes{g.describe(), g.describeApart()}
 	}
 }
 
@@ -146,6 +154,42 @@ func (j *Job) SeparatesByDomain() bool { return j.separatesWidely }
 func (j *Job) Colocates() bool {
 	return slices.ContainsFunc(j.Groups, func(g *Group) bool { return len(g.Colocate) > 0 })
 }
+
+// DetachGroups copies the groups that j shares with another version, as callers often copy a job
+// without them, and whatever Compile writes to.
+func (j *Job) DetachGroups() {
+	if !slices.ContainsFunc(j.Groups, func(g *Group) bool { return g.Job != nil && g.Job != j }) {
+		return
+	}
+	j.Groups = slices.Clone(j.Groups)
+	for i, shared := range j.Groups {
+		g := *shared
+		g.Ask = Ask{}
+		g.Constraints = slices.Clone(g.Constraints)
+		g.Affinities = slices.Clone(g.Affinities)
+		g.Colocate, g.Separate = slices.Clone(g.Colocate), slices.Clone(g.Separate)
+		g.Devices = slices.Clone(g.Devices)
+		for d := range g.Devices {
+			g.Devices[d].Constraints = slices.Clone(g.Devices[d].Constraints)
+		}
+		j.Groups[i] = &g
+	}
+}
+
+// Succeed makes j the next version of a job. It is not compiled yet.
+func (j *Job) Succeed(old *Job) {
+	j.DetachGroups()
+	j.Version = old.Version + 1
+	for _, g := range j.Groups {
+		g.Job, g.Since = j, j.Version
+		if before := old.Group(g.Name); before != nil && !old.Stopped && before.ContinuesAs(g) {
+			g.Since = before.Since
+		}
+	}
+}
+
+// The equivalence classes of a group.
+type classes struct{ placement, separation string }
 
 // A Group is a set of equal instances of a job.
 type Group struct {
@@ -170,13 +214,15 @@ type Group struct {
 	Annotations          map[string]float64
 	Meta                 map[string]string // for people and tools; nothing is decided by it
 	Tasks                []*Task           // tasks that the node runs; none in scenarios
+	// Since is the first version of the job since which instances continue as those of this
+	// group. Instances that completed under an earlier one run again.
+	Since uint64
 
 	// Set by Compile of the job.
 	Job      *Job
 	Position int // in Job.Groups
 	Ask      Ask
-	shape    string
-	apart    string
+	classes  classes
 	nameHash uint64
 	memo     *budgetMemo
 	drivers  []string // of its tasks, each once, ascending
@@ -233,6 +279,29 @@ func (g *Group) SavedWork(age int64) int64 {
 	return age / g.Checkpoint * g.Checkpoint
 }
 
+// ContinuesAs reports whether an instance of g can continue as one of next, the group in a later
+// version of its job: it has the same resources, and its tasks are the same. If it cannot, it is
+// replaced.
+func (g *Group) ContinuesAs(next *Group) bool {
+	return g == next || maps.Equal(g.Resources, next.Resources) && equalPorts(g.Ports, next.Ports) &&
+		slices.EqualFunc(g.Devices, next.Devices, func(a, b DeviceRequest) bool { return a.Equal(&b) }) &&
+		g.Duration == next.Duration && g.Checkpoint == next.Checkpoint && g.KillTimeout == next.KillTimeout &&
+		g.hasTasksOf(next)
+}
+
+func equalPorts(a, b []uint16) bool {
+	return len(a) == len(b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// hasTasksOf reports whether the tasks of two groups are the same, and the metadata in their
+// environment.
+func (g *Group) hasTasksOf(next *Group) bool {
+	if len(g.Tasks) == 0 {
+		return len(next.Tasks) == 0
+	}
+	return slices.EqualFunc(g.Tasks, next.Tasks, (*Task).equal) && maps.Equal(g.Meta, next.Meta) && maps.Equal(g.Job.Meta, next.Job.Meta)
+}
+
 // A Task is one process of a group's instances. The scheduler reads the group's
 // Resources only; the node runs the tasks.
 type Task struct {
@@ -245,4 +314,9 @@ type Task struct {
 	KillSignal  string    // "": SIGTERM
 	KillTimeout int64     // nanoseconds between signal and kill; Group.KillTimeout is the greatest of its tasks
 	Leader      bool      // the others end when it does
+}
+
+func (t *Task) equal(o *Task) bool {
+	return t.Name == o.Name && t.Driver == o.Driver && t.User == o.User && bytes.Equal(t.Config, o.Config) && maps.Equal(t.Env, o.Env) &&
+		maps.Equal(t.Resources, o.Resources) && t.KillSignal == o.KillSignal && t.KillTimeout == o.KillTimeout && t.Leader == o.Leader
 }

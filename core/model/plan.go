@@ -110,3 +110,5 @@ type Rejection struct {
 	NodeID string
 	Reason string
 }
+
+func (r Rejection) String() string { return "node " + r.NodeID + ": " + r.Reason }

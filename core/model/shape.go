@@ -11,7 +11,7 @@ import (
 // more instance of the group, and whether eviction could free the capacity: groups
 // of one class fit on the same nodes. If the rules of a group read its own other
 // allocations, it has a class of its own.
-func (g *Group) EquivalenceClass() string { return g.shape }
+func (g *Group) EquivalenceClass() string { return g.classes.placement }
 
 func (g *Group) describe() string {
 	var b strings.Builder
@@ -48,7 +48,7 @@ func (g *Group) describe() string {
 
 // SeparationClass returns a text that determines separation: groups of a job with
 // equal labels and separation terms are separated from the same allocations.
-func (g *Group) SeparationClass() string { return g.apart }
+func (g *Group) SeparationClass() string { return g.classes.separation }
 
 func (g *Group) describeApart() string {
 	var b strings.Builder

@@ -30,7 +30,7 @@ func (s *Scratch) checkRemovals(i int) rejection {
 }
 
 // checkStop checks one stop. A stop without effect is omitted: the allocation is
-// missing, was listed before, or is stopping already and not reported lost.
+// missing, has ended, was listed before, or is stopping already and not reported lost.
 func (s *Scratch) checkStop(g *model.CommitGroup, group, k int) rejection {
 	stop := &g.Stops[k]
 	if stop.MovedTo != "" {
@@ -49,7 +49,7 @@ func (s *Scratch) checkStop(g *model.CommitGroup, group, k int) rejection {
 			return malformed("allocation %q is both stopped and updated", a.ID)
 		}
 	}
-	changes := a.Desired == model.DesiredRun || stop.Lost && !a.Client.Terminal()
+	changes := a.Live() || stop.Lost && !a.Client.Terminal()
 	if !changes || a.Live() && !s.endAlloc(a) {
 		s.omitted = append(s.omitted, omittedStop(group, k))
 	}
@@ -215,8 +215,13 @@ func (s *Scratch) checkPlacement(a *model.Allocation) rejection {
 	}
 	// The instance exists: the group and the node were found above.
 	key, _ := s.instance(a)
-	if other := s.instances[key]; other != nil && !s.hasEnded(other) {
+	switch other := s.instances[key]; {
+	case other == nil || s.hasEnded(other):
+	case other.Live():
 		return rejection{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q is the same instance", other.ID), false}
+	default:
+		// Its completion was reported while the plan was made.
+		return rejection{CausePlaced, a.NodeID, fmt.Sprintf("allocation %q has completed the same instance", other.ID), false}
 	}
 	at := s.openNode(pos)
 	if r := s.checkFit(at, &g.Ask, a); r.reason != "" {
@@ -252,6 +257,8 @@ func (s *Scratch) currentGroup(a *model.Allocation) (*model.Group, rejection) {
 		return nil, rejection{CauseJob, a.NodeID, "the job is gone", false}
 	case s.job.Stopped:
 		return nil, rejection{CauseJob, a.NodeID, "the job is stopped", false}
+	case !a.Job.IsSameJob(s.job):
+		return nil, rejection{CauseJob, a.NodeID, "the job was purged and registered again", false}
 	case a.Job.Version != s.job.Version:
 		return nil, rejection{
 			CauseJob, a.NodeID,

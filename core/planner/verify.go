@@ -60,8 +60,8 @@ type Scratch struct {
 }
 
 // instanceTable maps every instance that the plan places to the live allocation that is
-// that instance, or nil if there is none. Invariant: after a rollback to 0, instances
-// holds the result of collectInstances.
+// that instance, or to one that completed it; otherwise to nil. Invariant: after a rollback
+// to 0, instances holds the result of collectInstances.
 type instanceTable struct {
 	instances   map[instance]*model.Allocation
 	instanceLog []holding // earlier values, for rollback
@@ -198,7 +198,7 @@ func (s *Scratch) collectWritten() error {
 	return nil
 }
 
-// collectInstances finds which of the instances to be placed are running. Jobs may
+// collectInstances finds which of the instances to be placed are running or done. Jobs may
 // have many more instances than a plan places, so only those are looked up.
 func (s *Scratch) collectInstances() {
 	if s.job == nil {
@@ -222,7 +222,11 @@ func (s *Scratch) collectInstances() {
 		if !ok || few>>(key.which&63)&1 == 0 {
 			continue
 		}
-		if _, wanted := s.instances[key]; wanted && a.Live() && !isReplaceable(s.snap, s.job, a) {
+		other, wanted := s.instances[key]
+		if !wanted || other != nil && !other.Live() {
+			continue
+		}
+		if a.IsDone(s.job) || a.Live() && !isReplaceable(s.snap, s.job, a) {
 			s.instances[key] = a
 		}
 	}

@@ -336,3 +336,43 @@ func wildPlan(t *rapid.T, jobs ...*model.Job) *model.Plan {
 	}
 	return plan
 }
+
+// An instance that completes while its replacement is planned is not replaced, and still counts as
+// done: its stop is omitted.
+func TestVerify_RejectsReplacementOfCompletedInstance(t *testing.T) {
+	t.Parallel()
+	batch := coretest.Job("batch").Type(model.JobBatch).Ask(300, 1, 0).Count(9).Obj()
+	c := newCluster(t, 2, batch)
+	c.run("b0", "batch", 0, "n0")
+	plan := c.place("x0", "batch", 0, "n1")
+	plan.Groups[0].Stops = []model.Stop{{AllocID: "b0", Reason: "its node is draining"}}
+	plan.Groups = append(plan.Groups, model.CommitGroup{Stops: []model.Stop{{AllocID: "b0"}}})
+	c.write(func(txn *state.Txn) {
+		done := *txn.Alloc("b0")
+		done.Client = model.ClientComplete
+		txn.AllocWriter().Upsert(&done)
+	})
+	v := c.verify(plan)
+	if len(v.Rejected) != 1 || v.Rejected[0].Group != 0 || v.Causes[0] != planner.CausePlaced || len(v.Plan.Groups[1].Stops) != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// A job that is purged and registered again while it is planned begins with version 0 again. The
+// plan is of another job then, with other tasks or resources, and is rejected without a fault.
+func TestVerify_RejectsPlanOfPurgedJob(t *testing.T) {
+	t.Parallel()
+	for _, cpu := range []int64{300, 400} {
+		c := newCluster(t, 1, coretest.Job("batch").Type(model.JobBatch).Ask(300, 1, 0).Count(2).Obj())
+		plan := c.place("x0", "batch", 0, "n0")
+		c.write(func(txn *state.Txn) { txn.JobWriter().Delete(plan.Job) })
+		c.write(func(txn *state.Txn) {
+			if err := txn.JobWriter().Upsert(coretest.Job("batch").Type(model.JobBatch).Ask(cpu, 1, 0).Count(2).Obj()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if v := c.verify(plan); len(v.Rejected) != 1 || v.Causes[0] != planner.CauseJob {
+			t.Errorf("cpu %d: %+v", cpu, v)
+		}
+	}
+}

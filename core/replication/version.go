@@ -6,7 +6,7 @@ import "fmt"
 // one after the other, so that each understands the entries of its predecessor.
 const (
 	Oldest uint32 = 1
-	Newest uint32 = 2
+	Newest uint32 = 3
 )
 
 // Versions is a range of log versions, both ends included.

@@ -333,8 +333,8 @@ func checkMoves(before, after *state.Snapshot, plan *model.Plan, now int64, rate
 			return n, fmt.Errorf("%s continues %s, which ran before: %t", a.ID, a.MovedFrom, was != nil && was.Live())
 		case is.MovedTo != a.ID || is.NodeID == a.NodeID || a.Group.Name != is.Group.Name || a.Index != is.Index:
 			return n, fmt.Errorf("%s moved to %q and not to %s", is.ID, is.MovedTo, a.ID)
-		case a.SavedWork < is.RetainedWork() || a.Incarnation <= is.Incarnation:
-			return n, fmt.Errorf("%s retains %d of %d ns", a.ID, a.SavedWork, is.RetainedWork())
+		case a.SavedWork < is.RetainedWork(a.Job, is.EndTime) || a.Incarnation <= is.Incarnation:
+			return n, fmt.Errorf("%s retains %d of %d ns", a.ID, a.SavedWork, is.RetainedWork(a.Job, is.EndTime))
 		case is.Job.Priority > plan.Priority || is.Job.NonPreemptible || is.Job.Type.PerNode() || is.Job.AllOrNone:
 			return n, fmt.Errorf("%s may not be moved", is.ID)
 		}

@@ -1,11 +1,16 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/scheduler"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	"github.com/cede-scheduler/cede/policies/nomad"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 func (w *fixture) change(id string, f func(*model.Node)) {
@@ -142,6 +147,241 @@ func TestReconcile_CompletedAndFailed(t *testing.T) {
 			w.ends(c.status, "j.g[0]")
 			w.want("j", c.want)
 		})
+	}
+}
+
+// A new version replaces instances if their tasks change, or metadata that these can read.
+func TestReconcile_ReplacesChangedTasks(t *testing.T) {
+	t.Parallel()
+	base := func() *model.Job {
+		return job("j", 50, 6, 1).With(func(g *model.Group) {
+			g.Meta = map[string]string{"a": "1"}
+			g.Tasks = []*model.Task{{Name: "t", Driver: "exec", Config: []byte(`{"command":"x"}`), Env: map[string]string{"A": "1"}}}
+		}).Obj()
+	}
+	for name, change := range map[string]func(*model.Job){
+		"nothing":      func(*model.Job) {},
+		"the priority": func(j *model.Job) { j.Priority = 60 },
+		"the command":  func(j *model.Job) { j.Groups[0].Tasks[0].Config = []byte(`{"command":"y"}`) },
+		"a variable":   func(j *model.Job) { j.Groups[0].Tasks[0].Env = nil },
+		"the user":     func(j *model.Job) { j.Groups[0].Tasks[0].User = "u" },
+		"the signal":   func(j *model.Job) { j.Groups[0].Tasks[0].KillSignal = "SIGINT" },
+		"the leader":   func(j *model.Job) { j.Groups[0].Tasks[0].Leader = true },
+		"another task": func(j *model.Job) { j.Groups[0].Tasks = append(j.Groups[0].Tasks, &model.Task{Name: "u"}) },
+		"metadata":     func(j *model.Job) { j.Groups[0].Meta = nil },
+		"job metadata": func(j *model.Job) { j.Meta = map[string]string{"b": "2"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			w.node("n1")
+			w.run(base(), "a", "n1")
+			next := base()
+			change(next)
+			w.job(next)
+			want := "j.g[0]#1@n1, stop a"
+			if name == "nothing" || name == "the priority" {
+				want = "keep a"
+			}
+			w.want("j", want)
+		})
+	}
+}
+
+// Completed instances run again if running ones would be replaced, or if the job was stopped
+// and submitted again, and then from the start.
+func TestReconcile_RunsCompletedAgain(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []model.JobType{model.JobBatch, model.JobSysBatch, model.JobService} {
+		t.Run(kind.String(), func(t *testing.T) {
+			w := newFixture(t)
+			w.node("n1")
+			next := func(change func(*model.Job)) *model.Job {
+				j := job("j", 50, 1, 1).Type(kind).With(func(g *model.Group) { g.Checkpoint, g.Duration = 1, 10 }).Obj()
+				change(j)
+				return j
+			}
+			w.job(next(func(*model.Job) {}))
+			w.want("j", "j.g[0]@n1")
+			w.now += 10
+			w.ends(model.ClientComplete, "j.g[0]")
+			w.want("j", "")
+			w.job(next(func(j *model.Job) { j.Priority = 60 }))
+			w.want("j", "")
+			w.job(next(func(j *model.Job) { j.Groups[0].Duration = 20 }))
+			w.want("j", "j.g[0]#1@n1")
+			if a := w.store.Snapshot().Alloc("j.g[0]#1"); a.SavedWork != 0 {
+				t.Errorf("it continues at %d", a.SavedWork)
+			}
+			w.now += 10
+			w.ends(model.ClientComplete, "j.g[0]#1")
+			w.want("j", "")
+			w.job(next(func(j *model.Job) { j.Groups[0].Duration, j.Stopped = 20, true }))
+			w.job(next(func(j *model.Job) { j.Groups[0].Duration, j.SubmitTime = 20, w.now }))
+			w.want("j", "j.g[0]#2@n1")
+		})
+	}
+}
+
+// A job that was purged and is registered again is another one, although both are at version 0: what
+// runs is stopped, and nothing of it counts, whatever the clocks of the leaders were.
+func TestReconcile_PurgedJobIsAnotherOne(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []model.JobType{model.JobBatch, model.JobSysBatch, model.JobService, model.JobSystem} {
+		t.Run(kind.String(), func(t *testing.T) {
+			w := newFixture(t)
+			w.node("n1")
+			w.node("n2")
+			j := func() *model.Job {
+				return job("j", 50, 1, 1).Count(1).Type(kind).With(func(g *model.Group) {
+					g.Checkpoint, g.Duration = 1, 10
+					g.Constraints = []model.Constraint{{Attribute: "node.id", Operator: "=", Value: "n1"}}
+				}).Obj()
+			}
+			purge := func() {
+				w.write(func(txn *state.Txn) { txn.JobWriter().Delete(model.JobKey{Namespace: "default", ID: "j"}) })
+			}
+			w.job(j())
+			w.want("j", "j.g[0]@n1")
+			purge()
+			again := j()
+			again.Groups[0].Name = "g" // as before
+			again.Groups[0].Tasks = []*model.Task{{Name: "other"}}
+			w.sched = scheduler.New(scheduler.Config{
+				Policies: coretest.Policies(func() sdk.Policy { return nomad.New() }), NewID: func(*model.Group, int, int) string { return "second" },
+			})
+			w.job(again)
+			w.now += 5
+			w.want("j", "second@n1, stop j.g[0]")
+			if a := w.store.Snapshot().Alloc("second"); a.SavedWork != 0 {
+				t.Errorf("it continues at %d", a.SavedWork)
+			}
+			w.now += 100
+			w.ends(model.ClientComplete, "second")
+			w.now -= 50 // the clock of another leader
+			purge()
+			third := j()
+			third.SubmitTime = w.now
+			w.job(third)
+			w.sched = scheduler.New(scheduler.Config{
+				Policies: coretest.Policies(func() sdk.Policy { return nomad.New() }), NewID: func(*model.Group, int, int) string { return "third" },
+			})
+			w.want("j", "third@n1")
+		})
+	}
+}
+
+// A stop ends the run of a job: neither completed work nor that of checkpoints counts afterwards.
+// Scaling to 0 and back retains both.
+func TestReconcile_StartsAnewAfterStop(t *testing.T) {
+	t.Parallel()
+	for _, stops := range []bool{true, false} {
+		w := newFixture(t)
+		w.node("n1")
+		next := func(count int) *model.Job {
+			return job("j", 50, 1, 1).Type(model.JobBatch).Count(count).With(func(g *model.Group) { g.Checkpoint, g.Duration = 1, 100 }).Obj()
+		}
+		w.job(next(2))
+		w.want("j", "j.g[0]@n1, j.g[1]@n1")
+		w.now += 10
+		w.ends(model.ClientComplete, "j.g[0]")
+		again := next(2)
+		if stops {
+			stopped := next(2)
+			stopped.Stopped = true
+			w.job(stopped)
+			w.want("j", "stop j.g[1]")
+			again.SubmitTime = w.now
+		} else {
+			w.job(next(0))
+			w.want("j", "stop j.g[1]")
+		}
+		w.job(again)
+		want, saved := "j.g[1]#1@n1", int64(10)
+		if stops {
+			want, saved = "j.g[0]#1@n1, j.g[1]#1@n1", 0
+		}
+		w.want("j", want)
+		if a := w.store.Snapshot().Alloc("j.g[1]#1"); a == nil || a.SavedWork != saved {
+			t.Errorf("stopped %t: it continues as %+v, want saved work of %d", stops, a, saved)
+		}
+	}
+}
+
+// A completed instance of an earlier version does not count if another version has run since,
+// although the current version equals its own.
+func TestReconcile_RunsAgainAfterReturnToEarlierVersion(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []model.JobType{model.JobBatch, model.JobSysBatch} {
+		for _, end := range []model.ClientStatus{model.ClientComplete, model.ClientFailed} {
+			t.Run(fmt.Sprint(kind, end), func(t *testing.T) {
+				w := newFixture(t)
+				w.node("n1")
+				version := func(duration int64) {
+					w.job(job("j", 50, 1, 1).Type(kind).With(func(g *model.Group) { g.Duration = duration }).Obj())
+				}
+				isDone := func() bool {
+					snap := w.store.Snapshot()
+					j := snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: "j"})
+					return j.IsDone(snap.AppendJobAllocs(nil, j.Key()))
+				}
+				version(10)
+				w.want("j", "j.g[0]@n1")
+				w.now += 10
+				w.ends(model.ClientComplete, "j.g[0]")
+				version(20)
+				w.want("j", "j.g[0]#1@n1")
+				w.now += 20
+				w.ends(end, "j.g[0]#1")
+				version(10)
+				if isDone() {
+					t.Error("the job is done before it runs again")
+				}
+				w.want("j", "j.g[0]#2@n1")
+				w.ends(model.ClientFailed, "j.g[0]#2")
+				w.want("j", "j.g[0]#3@n1")
+				w.ends(model.ClientComplete, "j.g[0]#3")
+				w.want("j", "")
+				if got := isDone(); got != !kind.PerNode() {
+					t.Errorf("the job is done: %t", got)
+				}
+			})
+		}
+	}
+}
+
+// A leader with a clock that is behind that of the one before may record that an instance ended
+// before its job was submitted. It has completed in this run nevertheless.
+func TestReconcile_RunsOnceIfClockOfLeaderIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.node("n1")
+	spec := func(priority int32) *model.Job {
+		return job("j", priority, 1, 1).Type(model.JobBatch).Change(func(j *model.Job) { j.SubmitTime = 100 }).Obj()
+	}
+	w.job(spec(50))
+	w.now = 100
+	w.want("j", "j.g[0]@n1")
+	w.now = 70
+	w.ends(model.ClientComplete, "j.g[0]")
+	w.want("j", "")
+	w.job(spec(60))
+	w.want("j", "")
+}
+
+// Completed instances beyond the count do not make a job done.
+func TestJob_IsNotDoneByInstancesBeyondItsCount(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.node("n1")
+	w.job(job("j", 50, 1, 1).Type(model.JobBatch).Count(3).Obj())
+	w.want("j", "j.g[0]@n1, j.g[1]@n1, j.g[2]@n1")
+	w.ends(model.ClientComplete, "j.g[1]", "j.g[2]")
+	w.job(job("j", 50, 1, 1).Type(model.JobBatch).Count(1).Obj())
+	w.want("j", "keep j.g[0]")
+	snap := w.store.Snapshot()
+	j := snap.Job(model.JobKey{Namespace: model.DefaultNamespace, ID: "j"})
+	if j.IsDone(snap.AppendJobAllocs(nil, j.Key())) {
+		t.Error("the job is done, but its instance runs")
 	}
 }
 

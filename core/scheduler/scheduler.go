@@ -208,7 +208,7 @@ func (a *attempt) run() error {
 	if a.instance != nil {
 		return a.placeInstance()
 	}
-	a.r.StopRemovedGroups()
+	a.r.StopRemoved()
 	if job.Type.PerNode() {
 		return a.placeSystem()
 	}

@@ -20,9 +20,8 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// previousRelease stands for the previous release: the versions of this release without the
-// newest one.
-var previousRelease = replication.Versions{Oldest: 1, Newest: replication.Newest - 1}
+// previousRelease stands for a release that lacks some commands of this one.
+var previousRelease = replication.Versions{Oldest: 1, Newest: 1}
 
 // runUpgrade starts a pool of the previous release, with clients and agents.
 func runUpgrade(t *testing.T, story func(c *simCluster)) {

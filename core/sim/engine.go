@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/core/sim/timeline"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/worker"
 )
 
@@ -147,6 +148,7 @@ func (e *engine) evalID() string {
 // writeInitialState writes the first entry: nodes, running allocations, and their jobs.
 func (e *engine) writeInitialState() error {
 	txn := e.begin()
+	txn.ConfigWriter().SetMeta(state.Meta{Version: apply.RerunFrom}) // the rules of servers that are all upgraded
 	for _, n := range e.file.Nodes {
 		if err := txn.NodeWriter().Upsert(n); err != nil {
 			return err

@@ -71,20 +71,7 @@ func (l *jobStats) missing(j *model.Job, g *model.Group, allocs []*model.Allocat
 		}
 		return 0
 	}
-	n, twice := g.Count, map[int]bool{}
-	for _, a := range allocs {
-		there := a.Live() || j.Type.Finite() && completed(a)
-		if a.Group.Name != g.Name || !there || g.ReplacesOnDisconnect() && twice[a.Index] {
-			continue
-		}
-		twice[a.Index] = true // an instance and its replacement count once
-		n--
-	}
-	return n
-}
-
-func completed(a *model.Allocation) bool {
-	return a.Client == model.ClientComplete && a.Desired == model.DesiredRun
+	return g.Missing(allocs)
 }
 
 func (l *jobStats) reason(j *model.Job, g *model.Group, allocs []*model.Allocation) string {

@@ -32,3 +32,20 @@ events: [{at: 1m, submit: j}]
 		}
 	}
 }
+
+// A job that is submitted again after a stop runs anew, as on servers, also if it was stopped and
+// submitted in the instant in which its instance completed.
+func TestPlay_StartsAnewAfterStop(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"1m", "2m"} {
+		run := play(t, decode(t, `
+nodes: [{id: n, capacity: {cpu: 4000}}]
+until: 10m
+jobs: [{id: j, type: batch, groups: [{name: g, count: 1, resources: {cpu: 1000}, duration: 1m, checkpoint: 10s}]}]
+events: [{at: 0s, submit: j}, {at: `+at+`, stop: j}, {at: `+at+`, submit: j}]
+`), sim.Options{Resolve: resolve})
+		if n := len(run.Result.Placements); n != 2 {
+			t.Errorf("stopped at %s: %d placements, want 2", at, n)
+		}
+	}
+}

@@ -55,6 +55,7 @@ func (e *engine) submit(j *model.Job) error {
 		fresh.Stopped, fresh.SubmitTime = false, e.now()
 		if known != nil {
 			fresh.CreateIndex = known.CreateIndex
+			fresh.Succeed(known)
 		}
 		if err := txn.JobWriter().Upsert(&fresh); err != nil {
 			txn.Abort()

@@ -91,3 +91,97 @@ func TestBatch_DropsGroupsThatRelyOnADroppedGroup(t *testing.T) {
 		t.Error("the jobs that lost a group are not looked at again")
 	}
 }
+
+// A plan replaces an instance that has completed since the plan was verified. The completed work is
+// not repeated, also if the stop is in another group. Instances of failed or running allocations are
+// replaced. Servers of an earlier cluster version replace all of them.
+func TestBatch_DoesNotReplaceCompletedInstances(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint32{apply.RerunFrom - 1, apply.RerunFrom} {
+		job := coretest.Job("batch").Type(model.JobBatch).Ask(1, 1, 0).Count(4).Obj()
+		store := state.New()
+		setUp := store.Begin(1)
+		setUp.ConfigWriter().SetMeta(state.Meta{Version: version})
+		for _, id := range []string{"n0", "n1"} {
+			if err := setUp.NodeWriter().Upsert(coretest.Node(id, 1000, 1000, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := setUp.JobWriter().Upsert(job); err != nil {
+			t.Fatal(err)
+		}
+		plan := &model.Plan{EvalID: "e", Job: job.Key(), Priority: job.Priority}
+		for i, status := range []model.ClientStatus{model.ClientComplete, model.ClientComplete, model.ClientFailed, model.ClientRunning} {
+			old := &model.Allocation{ID: fmt.Sprint("a", i), Job: job, Group: job.Groups[0], Index: i, NodeID: "n0", Client: status}
+			setUp.AllocWriter().Upsert(old)
+			next := *old
+			next.ID, next.NodeID, next.Client, next.Incarnation = fmt.Sprint("b", i), "n1", model.ClientPending, 1
+			place := model.CommitGroup{Placements: []*model.Allocation{&next}}
+			stop := []model.Stop{{AllocID: old.ID, Reason: "its node is draining"}}
+			if i == 0 {
+				place.Stops = stop
+			} else {
+				plan.Groups = append(plan.Groups, model.CommitGroup{Stops: stop})
+			}
+			plan.Groups = append(plan.Groups, place)
+		}
+		setUp.Commit()
+		groups := make([]int, len(plan.Groups))
+		for i := range groups {
+			groups[i] = i
+		}
+		txn := store.Begin(2)
+		_, dropped := (&apply.Batch{Now: 9, Plans: []apply.BatchPlan{{Plan: plan, Groups: groups}}}).Apply(txn)
+		snap := txn.Commit()
+		var placed, done []string
+		for a := range snap.Allocs() {
+			if a.NodeID == "n1" {
+				placed = append(placed, a.ID)
+			}
+			if a.IsDone(snap.Job(job.Key())) {
+				done = append(done, a.ID)
+			}
+		}
+		want := [3]string{"[b0 b1 b2 b3]", "[]", "[]"}
+		if version >= apply.RerunFrom {
+			want = [3]string{"[b2 b3]", "[a0 a1]", "[{0 0} {0 2}]"}
+		}
+		if got := [3]string{fmt.Sprint(placed), fmt.Sprint(done), fmt.Sprint(dropped)}; got != want {
+			t.Errorf("version %d: placed, done, dropped: %v, want %v", version, got, want)
+		}
+	}
+}
+
+// If the state is restored from a snapshot, an allocation may have been stopped since. The report of
+// its stop, which states why, does not complete it.
+func TestClientUpdates_StopOfRestoredAllocationIsNoCompletion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		version uint32
+		text    string
+		desired model.DesiredStatus
+		want    model.ClientStatus
+		evals   int
+	}{
+		{apply.RerunFrom, "stopped", model.DesiredRun, model.ClientFailed, 1},
+		{apply.RerunFrom, "", model.DesiredRun, model.ClientComplete, 0},
+		{apply.RerunFrom, "stopped", model.DesiredStop, model.ClientComplete, 0},
+		{apply.RerunFrom - 1, "stopped", model.DesiredRun, model.ClientComplete, 0},
+	} {
+		txn := state.New().Begin(1)
+		txn.ConfigWriter().SetMeta(state.Meta{Version: c.version})
+		job := coretest.Job("batch").Type(model.JobBatch).Obj()
+		if err := txn.NodeWriter().Upsert(coretest.Node("n0", 1000, 1000, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := txn.JobWriter().Upsert(job); err != nil {
+			t.Fatal(err)
+		}
+		txn.AllocWriter().Upsert(&model.Allocation{ID: "a", Job: job, Group: job.Groups[0], NodeID: "n0", Desired: c.desired})
+		evals := apply.ClientUpdates(txn, 9, []apply.ClientUpdate{{AllocID: "a", Status: model.ClientComplete, Text: c.text}})
+		if got := txn.Alloc("a").Client; got != c.want || len(evals) != c.evals {
+			t.Errorf("%+v: %v, %d evaluations", c, got, len(evals))
+		}
+		txn.Abort()
+	}
+}

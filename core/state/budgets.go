@@ -307,9 +307,8 @@ func (v *View) countBudget(b *model.Budget) (c budgetCount) {
 			}
 		}
 		for slot := range r.allocs.All {
-			if a := v.allocs.At(slot); b.Matches(a.Group) {
-				c.add(r, a, v.isAvailable(a), 1)
-			}
+			a := v.allocs.At(slot)
+			c.count(b, r, a, v.isAvailable(a))
 		}
 	}
 	return c
@@ -343,22 +342,27 @@ func (v *nodeTable) isAvailable(a *model.Allocation) bool {
 // be available.
 func isReachable(n *model.Node) bool { return n != nil && n.Status != model.NodeDown }
 
-// add counts an allocation of a job's row that is added (by = 1) or removed (by =
-// -1).
-func (c *budgetCount) add(r *jobRow, a *model.Allocation, available bool, by int32) {
-	if available {
-		c.available += by
+// count counts an allocation of a job's row, if the budget matches it.
+func (c *budgetCount) count(b *model.Budget, r *jobRow, a *model.Allocation, available bool) {
+	if available && b.Matches(a.Group) {
+		c.available++
 	}
-	if r.done(a) {
-		c.done += by
+	if g := r.completedGroup(a); g != nil && b.Matches(g) {
+		c.done++
 	}
 }
 
-// done reports whether an allocation was a desired instance of the job and
-// completed, so that nothing is missing without it.
-func (r *jobRow) done(a *model.Allocation) bool {
-	return a.Client == model.ClientComplete && a.Desired == model.DesiredRun && r.job != nil && !r.job.Stopped &&
-		r.job.Type == model.JobBatch
+// completedGroup returns the group of the current job that desires an instance which an
+// allocation completed, so that nothing is missing without it, or nil if there is none. Its
+// labels and count may have changed since.
+func (r *jobRow) completedGroup(a *model.Allocation) *model.Group {
+	if r.job == nil || r.job.Type != model.JobBatch || !a.IsDone(r.job) {
+		return nil
+	}
+	if g := r.job.Group(a.Group.Name); g != nil && a.Index < g.Count {
+		return g
+	}
+	return nil
 }
 
 // countAlloc updates the counts for a change of an allocation: old and next are
@@ -375,17 +379,23 @@ func (t BudgetWriter) countAlloc(old, next *model.Allocation) {
 }
 
 func (t BudgetWriter) add(a *model.Allocation, by int32) {
-	under := t.budgets.of(a.Group)
-	if len(under) == 0 {
+	if len(t.budgets.list) == 0 {
 		return
 	}
-	r, available := t.jobRow(a.Job.Key()), t.isAvailable(a)
+	if under := t.budgets.of(a.Group); len(under) > 0 && t.isAvailable(a) {
+		t.addTo(under, budgetCount{available: by})
+	}
+	if g := t.jobRow(a.Job.Key()).completedGroup(a); g != nil {
+		t.addTo(t.budgets.of(g), budgetCount{done: by})
+	}
+}
+
+// addTo adds the available and done instances of change to the counts of budgets.
+func (t BudgetWriter) addTo(under []int32, change budgetCount) {
 	for _, at := range under {
-		before := t.budgetCounts.At(int(at))
-		after := before
-		if after.add(r, a, available, by); after != before {
-			t.budgetCounts.Set(t.owner, int(at), after)
-		}
+		c := t.budgetCounts.At(int(at))
+		c.available, c.done = c.available+change.available, c.done+change.done
+		t.budgetCounts.Set(t.owner, int(at), c)
 	}
 }
 
@@ -425,14 +435,8 @@ func (t BudgetWriter) countJob(r *jobRow, by int32) {
 		return
 	}
 	for slot := range r.allocs.All {
-		a := t.allocs.At(slot)
-		if !r.done(a) {
-			continue
-		}
-		for _, at := range t.budgets.of(a.Group) {
-			c := t.budgetCounts.At(int(at))
-			c.done += by
-			t.budgetCounts.Set(t.owner, int(at), c)
+		if g := r.completedGroup(t.allocs.At(slot)); g != nil {
+			t.addTo(t.budgets.of(g), budgetCount{done: by})
 		}
 	}
 }

@@ -111,16 +111,14 @@ func (r *reference) slack(b *model.Budget) int {
 		}
 	}
 	for _, a := range r.allocs {
-		if !under(a.Group, b) {
-			continue
-		}
 		n := r.nodes[a.NodeID]
-		if a.Started && a.Desired == model.DesiredRun && !a.Client.Terminal() && n != nil && n.Status != model.NodeDown {
+		if under(a.Group, b) && a.Started && a.Desired == model.DesiredRun && !a.Client.Terminal() && n != nil && n.Status != model.NodeDown {
 			available++
 		}
-		if j := r.jobs[a.Job.Key()]; j != nil && !j.Stopped && j.Type == model.JobBatch &&
-			a.Desired == model.DesiredRun && a.Client == model.ClientComplete {
-			done++
+		if j := r.jobs[a.Job.Key()]; j != nil && j.Type == model.JobBatch && a.IsDone(j) {
+			if g := j.Group(a.Group.Name); g != nil && a.Index < g.Count && under(g, b) {
+				done++
+			}
 		}
 	}
 	desired = max(0, desired-done) + everywhere
@@ -156,6 +154,62 @@ func TestBudget_BoundsAreRoundedUp(t *testing.T) {
 	} {
 		if got := tt.b.RequiredAvailable(tt.desired); got != tt.keeps {
 			t.Errorf("%v %v of %d keeps %d, want %d", tt.b.MinAvailable, tt.b.MaxUnavailable, tt.desired, got, tt.keeps)
+		}
+	}
+}
+
+// A completed instance reduces what a budget requires only while its job desires it: it has a
+// lower index than the count, and the labels of its group still match.
+func TestBudget_CountsCompletedInstancesOfCurrentGroup(t *testing.T) {
+	s := New()
+	write := func(change func(*Txn)) {
+		txn := s.Begin(s.Snapshot().Index() + 1)
+		change(txn)
+		txn.Commit()
+	}
+	batch := func(version uint64, count int, app string) *model.Job {
+		return &model.Job{Namespace: "default", ID: "b", Type: model.JobBatch, Version: version, Groups: []*model.Group{
+			{Name: "g", Count: count, Labels: map[string]string{"app": app}},
+		}}
+	}
+	first := batch(0, 3, "x")
+	write(func(txn *Txn) {
+		if err := txn.NodeWriter().Upsert(&model.Node{ID: "n"}); err != nil {
+			t.Fatal(err)
+		}
+		txn.BudgetWriter().Upsert(&model.Budget{Namespace: "default", Name: "x", Labels: map[string]string{"app": "x"}, MinAvailable: &model.Bound{Number: 100, Percent: true}})
+		web := &model.Job{Namespace: "default", ID: "web", Groups: []*model.Group{{Name: "g", Count: 2, Labels: map[string]string{"app": "x"}}}}
+		for _, j := range []*model.Job{first, web} {
+			if err := txn.JobWriter().Upsert(j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, client := range []model.ClientStatus{model.ClientRunning, model.ClientComplete, model.ClientComplete} {
+			txn.AllocWriter().Upsert(&model.Allocation{ID: string(rune('a' + i)), Job: first, Group: first.Groups[0], Index: i, NodeID: "n", Client: client, Started: true})
+		}
+	})
+	for _, step := range []struct {
+		name string
+		job  *model.Job
+		want int
+	}{
+		{"three, of which two have completed", nil, 2 + 1},
+		{"one, which runs", batch(1, 1, "x"), 2 + 1},
+		{"none under the budget", batch(2, 3, "y"), 2},
+		{"three again", batch(3, 3, "x"), 2 + 1},
+	} {
+		if step.job != nil {
+			write(func(txn *Txn) {
+				if err := txn.JobWriter().Upsert(step.job); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		if _, keeps := s.Snapshot().BudgetAvailability(0); keeps != step.want {
+			t.Errorf("%s: the budget requires %d, want %d", step.name, keeps, step.want)
+		}
+		if err := s.Snapshot().Check(); err != nil {
+			t.Error(err)
 		}
 	}
 }

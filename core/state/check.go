@@ -338,9 +338,7 @@ func (sn *Snapshot) checkBudgets() error {
 			}
 		}
 		for a := range sn.Allocs() {
-			if b.Matches(a.Group) {
-				want.add(sn.jobRow(a.Job.Key()), a, sn.isAvailable(a), 1)
-			}
+			want.count(b, sn.jobRow(a.Job.Key()), a, sn.isAvailable(a))
 		}
 		got := sn.budgetCounts.At(i)
 		want.recent = got.recent // not derivable: the allocations may be deleted

@@ -226,7 +226,7 @@ func (t JobWriter) Upsert(j *model.Job) error {
 	if r.job == j {
 		panic("state: job " + j.Key().String() + " written again without a copy")
 	}
-	detachGroups(j)
+	j.DetachGroups()
 	if r.job != nil {
 		t.stamp(&j.CreateIndex, &j.ModifyIndex, r.job.CreateIndex)
 		if r.job.Version != j.Version {
@@ -307,26 +307,5 @@ func (t JobWriter) SetPreemptionHold(key model.JobKey, h PreemptionHold) {
 func (t *branch) markRowDirty(r *jobRow) {
 	if !t.restores {
 		r.dirty = t.index
-	}
-}
-
-// detachGroups copies what Compile writes to. An earlier version of the job may
-// share it: callers often copy a job without its groups.
-func detachGroups(j *model.Job) {
-	if !slices.ContainsFunc(j.Groups, func(g *model.Group) bool { return g.Job != nil && g.Job != j }) {
-		return
-	}
-	j.Groups = slices.Clone(j.Groups)
-	for i, shared := range j.Groups {
-		g := *shared
-		g.Ask = model.Ask{}
-		g.Constraints = slices.Clone(g.Constraints)
-		g.Affinities = slices.Clone(g.Affinities)
-		g.Colocate, g.Separate = slices.Clone(g.Colocate), slices.Clone(g.Separate)
-		g.Devices = slices.Clone(g.Devices)
-		for d := range g.Devices {
-			g.Devices[d].Constraints = slices.Clone(g.Devices[d].Constraints)
-		}
-		j.Groups[i] = &g
 	}
 }

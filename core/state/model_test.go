@@ -316,6 +316,7 @@ func writeJob(t *rapid.T, w *world) {
 			j.Version++
 		}
 	}
+	j.SubmitTime = rapid.Int64Range(0, 1).Draw(t, "submitted")
 	if err := w.txn.JobWriter().Upsert(j); err != nil {
 		t.Fatal(err)
 	}
@@ -379,6 +380,7 @@ func changeAlloc(t *rapid.T, w *world) {
 	a.Desired = rapid.SampledFrom([]model.DesiredStatus{model.DesiredRun, model.DesiredRun, model.DesiredStop, model.DesiredEvict}).Draw(t, "desired")
 	a.Client = model.ClientStatus(rapid.IntRange(0, int(model.ClientLost)).Draw(t, "client"))
 	a.Started = rapid.Bool().Draw(t, "started")
+	a.EndTime = rapid.Int64Range(0, 1).Draw(t, "ended")
 	if j := w.ref.jobs[a.Job.Key()]; j != nil && rapid.Bool().Draw(t, "newVersion") {
 		a.Job, a.Group = j, rapid.SampledFrom(j.Groups).Draw(t, "group")
 	}

@@ -181,7 +181,7 @@ type NodeLease struct {
 type AllocUpdate struct {
 	AllocID      string
 	ClientStatus string // pending, running, complete or failed
-	Description  string `json:",omitempty"`
+	Description  string `json:",omitempty"` // of a complete allocation: why the node stopped it; empty if it ended by itself
 	EvictedBy    string `json:",omitempty"` // pressure: the node evicted it because of memory pressure
 	StartTime    int64  `json:",omitempty"` // Unix nanoseconds at which it started
 }

@@ -76,9 +76,9 @@ func countAlloc(t *client.TaskGroupSummary, s *state.Snapshot, a *model.Allocati
 	}
 }
 
-// jobStatus returns Nomad's status of a job: running if any of its allocations is live,
+// JobStatus returns Nomad's status of a job: running if any of its allocations is live,
 // dead if it was stopped or all of them have finished, and pending otherwise.
-func jobStatus(s *state.Snapshot, j *model.Job) (status, why string) {
+func JobStatus(s *state.Snapshot, j *model.Job) (status, why string) {
 	live, ended := 0, 0
 	for _, a := range s.AppendJobAllocs(nil, j.Key()) {
 		switch {
@@ -112,7 +112,7 @@ func jobStatus(s *state.Snapshot, j *model.Job) (status, why string) {
 // Job returns a job with its status.
 func Job(s *state.Snapshot, j *model.Job) *client.Job {
 	out := jobspec.FromModel(j)
-	out.Status, out.StatusDescription = jobStatus(s, j)
+	out.Status, out.StatusDescription = JobStatus(s, j)
 	return out
 }
 
@@ -136,7 +136,7 @@ func JobStub(s *state.Snapshot, j *model.Job) (*client.JobStub, uint64) {
 		Version: j.Version, SubmitTime: j.SubmitTime, Meta: j.Meta,
 		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex, JobModifyIndex: j.ModifyIndex,
 	}
-	stub.Status, stub.StatusDescription = jobStatus(s, j)
+	stub.Status, stub.StatusDescription = JobStatus(s, j)
 	return stub, changed
 }
 
@@ -159,7 +159,8 @@ func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string, withDiff b
 	}
 	for group, c := range p.Changes.Groups {
 		out.Annotations.DesiredTGUpdates[group] = &client.DesiredUpdates{
-			Place: count(c.Place), Stop: count(c.Stop), InPlaceUpdate: count(c.Update), Preemptions: count(c.Evict),
+			Place: count(c.Place), Ignore: count(c.Keep), Stop: count(c.Stop), InPlaceUpdate: count(c.Update),
+			DestructiveUpdate: count(c.Replace), Preemptions: count(c.Evict),
 		}
 	}
 	if withDiff {
@@ -201,18 +202,17 @@ func Plan(s *state.Snapshot, p *endpoint.Proposal, warnings []string, withDiff b
 func annotate(d *client.JobDiff, groups map[string]endpoint.GroupChange) {
 	for _, g := range d.TaskGroups {
 		c := groups[g.Name]
-		replaced := min(c.Place, c.Stop)
 		g.Updates = map[string]uint64{}
 		for _, u := range []struct {
 			name string
 			n    int
-		}{{"create", c.Place - replaced}, {"destroy", c.Stop - replaced}, {"create/destroy update", replaced}, {"in-place update", c.Update}} {
+		}{{"create", c.Place}, {"destroy", c.Stop}, {"create/destroy update", c.Replace}, {"in-place update", c.Update}, {"ignore", c.Keep}} {
 			if u.n > 0 {
 				g.Updates[u.name] = uint64(u.n)
 			}
 		}
 		for _, t := range g.Tasks {
-			t.Annotations = []string{taskAnnotation(t.Type, replaced)}
+			t.Annotations = []string{taskAnnotation(t.Type, c.Replace)}
 		}
 	}
 }

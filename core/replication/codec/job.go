@@ -36,6 +36,9 @@ func JobHash(j *model.Job) [32]byte {
 	var e Encoder
 	m := e.Job(j)
 	m.Version, m.SubmitTime, m.CreateIndex, m.ModifyIndex = 0, 0, 0, 0
+	for _, g := range m.Groups {
+		g.Since = 0
+	}
 	return sha256.Sum256(marshal(Deterministic, m))
 }
 

@@ -178,6 +178,7 @@ func (e *Encoder) group(v *model.Group, m *pb.Group) {
 	m.Tolerations = encodeList(v.Tolerations, e.Toleration)
 	m.MinCount = int64(v.MinCount)
 	m.Disconnect = e.Disconnect(v.Disconnect)
+	m.Since = v.Since
 }
 
 // Group converts from a message; nil yields nil.
@@ -215,6 +216,7 @@ func (d *Decoder) group(m *pb.Group, v *model.Group) {
 	v.Tolerations = decodeList(m.Tolerations, d.toleration)
 	v.MinCount = int(m.MinCount)
 	v.Disconnect = d.Disconnect(m.Disconnect)
+	v.Since = m.Since
 }
 
 // Disconnect converts to a message; nil yields nil.

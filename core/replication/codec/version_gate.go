@@ -22,13 +22,19 @@ import (
 //go:embed versions/1.txt
 var version1 string
 
+//go:embed versions/2.txt
+var version2 string
+
 var fieldsByVersion = sync.OnceValue(func() map[uint32]map[protoreflect.FullName]bool {
-	first := map[protoreflect.FullName]bool{}
+	fields := map[uint32]map[protoreflect.FullName]bool{}
 	pkg := (&pb.Entry{}).ProtoReflect().Descriptor().ParentFile().Package()
-	for name := range strings.FieldsSeq(version1) {
-		first[pkg+"."+protoreflect.FullName(name)] = true
+	for version, list := range map[uint32]string{1: version1, 2: version2} {
+		fields[version] = map[protoreflect.FullName]bool{}
+		for name := range strings.FieldsSeq(list) {
+			fields[version][pkg+"."+protoreflect.FullName(name)] = true
+		}
 	}
-	return map[uint32]map[protoreflect.FullName]bool{1: first}
+	return fields
 })
 
 // computed lists messages that servers fill in without a request: their new fields

@@ -350,6 +350,32 @@ func TestCollect_DeletesOnlyTerminalObjects(t *testing.T) {
 	}
 }
 
+// A completed allocation is retained while it prevents that its instance runs again, and not after
+// another version has required that.
+func TestCollect_RetainsCompletedInstancesOfTheCurrentRun(t *testing.T) {
+	for _, kind := range []model.JobType{model.JobService, model.JobBatch} {
+		s := withJob(t)
+		s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: replication.Newest})
+		register := func(duration int64) *model.Job {
+			j := replicationtest.WebJob(50)
+			j.ID, j.Type, j.Groups[0].Duration = "j", kind, duration
+			s.MustDo(t, &replication.RegisterJob{Job: j})
+			return s.Store.Snapshot().Job(j.Key())
+		}
+		s.MustDo(t, &replication.ApplyPlans{Batch: batchOf(register(1), placement(register(1), "a", "n0"))})
+		s.MustDo(t, &replication.UpdateAllocs{Updates: []apply.ClientUpdate{{AllocID: "a", Status: model.ClientComplete}}})
+		s.MustDo(t, &replication.Collect{Allocs: []string{"a"}})
+		if s.Store.Snapshot().Alloc("a") == nil {
+			t.Errorf("%v: a completed allocation was deleted: its instance would run again", kind)
+		}
+		register(2)
+		s.MustDo(t, &replication.Collect{Allocs: []string{"a"}})
+		if s.Store.Snapshot().Alloc("a") != nil {
+			t.Errorf("%v: an allocation of an earlier version was retained", kind)
+		}
+	}
+}
+
 func TestOperatorCommands(t *testing.T) {
 	s := newServer()
 	s.MustDo(t, &replication.Bootstrap{ClusterID: "c", Version: 2})

@@ -14,8 +14,8 @@ func isOver(v *state.View, alloc *model.Allocation) bool {
 }
 
 // collect deletes rows that have ended. A job is deleted with its allocations and
-// evaluations. Completed allocations of a batch job that remains are retained: without
-// them the scheduler would run them again. The leader chose the rows on an older state,
+// evaluations. Completed allocations of a job that remains are retained: without them
+// the scheduler would run them again. The leader chose the rows on an older state,
 // so each is checked again: one that is no longer terminal is retained.
 func (a *applier) collect(c *replication.Collect) *replication.Refusal {
 	for _, key := range c.Jobs {
@@ -26,9 +26,7 @@ func (a *applier) collect(c *replication.Collect) *replication.Refusal {
 		if alloc == nil || !isOver(&a.txn.View, alloc) {
 			continue
 		}
-		job := a.txn.Job(alloc.Job.Key())
-		done := alloc.Client == model.ClientComplete && alloc.Desired == model.DesiredRun
-		if job != nil && !job.Stopped && job.Type.Finite() && done {
+		if job := a.txn.Job(alloc.Job.Key()); job != nil && isDone(&a.txn.View, alloc, job) {
 			continue
 		}
 		a.txn.AllocWriter().Delete(id)
@@ -52,6 +50,15 @@ func (a *applier) collect(c *replication.Collect) *replication.Refusal {
 		}
 	}
 	return nil
+}
+
+// isDone reports whether an instance of a job does not run again. Before apply.RerunFrom, completed
+// instances never did.
+func isDone(v *state.View, alloc *model.Allocation, job *model.Job) bool {
+	if v.Meta().Version < apply.RerunFrom {
+		return job.Type.Finite() && alloc.Completed() && !job.Stopped
+	}
+	return alloc.IsDone(job)
 }
 
 // collectJob deletes a job that can no longer run anything: it is stopped, or finite,

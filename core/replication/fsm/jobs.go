@@ -97,7 +97,7 @@ func (a *applier) storeJob(old, j *model.Job) *replication.Refusal {
 			a.txn.JobWriter().MarkDirty(j.Key())
 			return nil
 		}
-		j.Version, j.SubmitTime = old.Version+1, old.SubmitTime
+		apply.NextVersion(&a.txn.View, old, j, a.now)
 	}
 	if err := a.txn.JobWriter().Upsert(j); err != nil {
 		return replication.Refuse(replication.CodeInvalid, "job %s: %v", j.Key(), err)

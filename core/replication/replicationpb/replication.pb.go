@@ -5296,6 +5296,7 @@ type Group struct {
 	Tolerations          []*Toleration          `protobuf:"bytes,19,rep,name=tolerations,proto3" json:"tolerations,omitempty"`
 	MinCount             int64                  `protobuf:"zigzag64,20,opt,name=min_count,json=minCount,proto3" json:"min_count,omitempty"`
 	Disconnect           *Disconnect            `protobuf:"bytes,21,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
+	Since                uint64                 `protobuf:"varint,22,opt,name=since,proto3" json:"since,omitempty"` // a version of the job
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -5475,6 +5476,13 @@ func (x *Group) GetDisconnect() *Disconnect {
 		return x.Disconnect
 	}
 	return nil
+}
+
+func (x *Group) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
 }
 
 type Disconnect struct {
@@ -9959,7 +9967,7 @@ const file_replication_proto_rawDesc = "" +
 	"\x16min_preemptor_priority\x18\x01 \x01(\x11H\x00R\x14minPreemptorPriority\x88\x01\x01\x12\x1f\n" +
 	"\vmin_runtime\x18\x02 \x01(\x03R\n" +
 	"minRuntimeB\x19\n" +
-	"\x17_min_preemptor_priority\"\x9f\n" +
+	"\x17_min_preemptor_priority\"\xb5\n" +
 	"\n" +
 	"\x05Group\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -9989,7 +9997,8 @@ const file_replication_proto_rawDesc = "" +
 	"\tmin_count\x18\x14 \x01(\x12R\bminCount\x12?\n" +
 	"\n" +
 	"disconnect\x18\x15 \x01(\v2\x1f.cede.replication.v1.DisconnectR\n" +
-	"disconnect\x1a<\n" +
+	"disconnect\x12\x14\n" +
+	"\x05since\x18\x16 \x01(\x04R\x05since\x1a<\n" +
 	"\x0eResourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +

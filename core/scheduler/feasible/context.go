@@ -106,9 +106,9 @@ func eachLive(snap *state.Snapshot, keys []model.JobKey, visit func(*model.Alloc
 }
 
 // GroupAllocs sorts a job's allocations into dst by Group.Position, each list in
-// the order of the table, and returns it. Allocations of groups that the job no
-// longer has are left out. Runs of one group are usually contiguous, so that most
-// lists are slices of allocs and nothing is copied.
+// the order of the table, and returns it. Allocations of groups that the job lacks, and
+// of a purged job with its ID, are left out. Runs of one group are usually contiguous,
+// so that most lists are slices of allocs and nothing is copied.
 func GroupAllocs(dst [][]*model.Allocation, job *model.Job, allocs []*model.Allocation) [][]*model.Allocation {
 	dst = Resize(dst, len(job.Groups))
 	clear(dst)
@@ -119,7 +119,8 @@ func GroupAllocs(dst [][]*model.Allocation, job *model.Job, allocs []*model.Allo
 		}
 		run := allocs[from:to:to]
 		if from = to; group.Job != job {
-			if group = job.Group(group.Name); group == nil {
+			isSame := group.Job.IsSameJob(job)
+			if group = job.Group(group.Name); group == nil || !isSame {
 				continue
 			}
 		}

@@ -440,7 +440,7 @@ func placeElsewhere(e *Evaluation, from *model.Allocation) *model.Allocation {
 	}
 	device, _ := p.Ranker.Device(pos, snap.NodeAt(pos))
 	to := x.NewAllocation(from.Group, reconcile.Missing{
-		Index: from.Index, Incarnation: incarnation + 1, SavedWork: from.SavedWork + from.Group.SavedWork(from.Age(e.Now)),
+		Index: from.Index, Incarnation: incarnation + 1, SavedWork: from.RetainedWork(job, e.Now),
 	}, preempt.Choice{Pos: pos, Device: device, Score: score})
 	to.MovedFrom = from.ID
 	return to

@@ -67,7 +67,7 @@ func placedSince(a *model.Allocation, job *model.Job, hold state.PreemptionHold)
 	switch {
 	case a.CreateIndex >= hold.Index:
 		return true
-	case a.Client == model.ClientComplete && a.Desired == model.DesiredRun && job.Type.Finite():
+	case job.Type.Finite() && a.IsDone(job):
 		return true
 	}
 	return a.Job.Version == job.Version && (a.Live() || a.EndTime > hold.Time)

@@ -8,7 +8,6 @@
 package rebalance
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -50,8 +49,8 @@ type Stop struct {
 	LostWork time.Duration     // since its last checkpoint
 }
 
-// Plan returns the steps for the jobs that wait: by descending priority, then in order of
-// arrival. Each step relies on the earlier ones. omitted is the number of waiting jobs that
+// Plan returns the steps for the jobs that wait: by descending priority, then in the order in
+// which their evaluations were blocked. Each step relies on the earlier ones. omitted is the number of waiting jobs that
 // were not considered.
 func Plan(in Input) (steps []Step, omitted int, err error) {
 	waiting := waitingEvals(in.Snapshot)
@@ -76,7 +75,7 @@ func Plan(in Input) (steps []Step, omitted int, err error) {
 	return steps, omitted, nil
 }
 
-// waitingEvals returns the blocked evaluations of jobs.
+// waitingEvals returns the blocked evaluations of jobs, in the order of the queue.
 func waitingEvals(snap *state.Snapshot) (list []*model.Evaluation) {
 	for e := range snap.Evals() {
 		if e.Status != model.EvalBlocked || e.Type == model.JobBinding {
@@ -86,9 +85,7 @@ func waitingEvals(snap *state.Snapshot) (list []*model.Evaluation) {
 			list = append(list, e)
 		}
 	}
-	slices.SortFunc(list, func(a, b *model.Evaluation) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ArrivalIndex(), b.ArrivalIndex()), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortStableFunc(list, (*model.Evaluation).CompareQueued)
 	return list
 }
 

@@ -51,23 +51,23 @@ func (r *Reconciler) instances(g *model.Group) []instance {
 		if in.last == nil || a.Incarnation > in.last.Incarnation {
 			in.last = a
 		}
-		in.done = in.done || a.Client == model.ClientComplete && a.Desired == model.DesiredRun
+		in.done = in.done || a.IsDone(r.job)
 		if a.Live() {
 			r.assignIndex(g, in, a)
-		} else if in.ended == nil || endedLater(a, in.ended) {
+		} else if in.ended == nil || endedLater(r.job, a, in.ended) {
 			in.ended = a
 		}
 	}
 	for i := range found {
-		r.stopDuplicates(g, &found[i])
+		r.stopDuplicates(&found[i])
 	}
 	return found
 }
 
 // endedLater reports whether a ended after b. Of two that ended at once, it is the one with
 // more work to inherit: the other one's, or that of an instance that it ran beside.
-func endedLater(a, b *model.Allocation) bool {
-	return a.EndTime > b.EndTime || a.EndTime == b.EndTime && a.RetainedWork() >= b.RetainedWork()
+func endedLater(j *model.Job, a, b *model.Allocation) bool {
+	return a.EndTime > b.EndTime || a.EndTime == b.EndTime && a.RetainedWork(j, a.EndTime) >= b.RetainedWork(j, b.EndTime)
 }
 
 // assignIndex gives an index to a live allocation, or stops it if another one
@@ -83,7 +83,7 @@ func (r *Reconciler) assignIndex(g *model.Group, in *instance, a *model.Allocati
 	case r.isLost(g, in.live):
 		r.plan.Stop(in.live, reasonNodeDown, true)
 		in.live = a
-	case g.ReplacesOnDisconnect() && !sameInstance(in.live.Group, g) && sameInstance(a.Group, g):
+	case g.ReplacesOnDisconnect() && !in.live.Group.ContinuesAs(g) && a.Group.ContinuesAs(g):
 		r.plan.Stop(in.live, reasonJobUpdated, false)
 		in.live = a
 	default:
@@ -92,8 +92,8 @@ func (r *Reconciler) assignIndex(g *model.Group, in *instance, a *model.Allocati
 }
 
 // stopDuplicates stops the allocations of an index if another one has completed its work.
-func (r *Reconciler) stopDuplicates(g *model.Group, in *instance) {
-	if !in.done || !g.ReplacesOnDisconnect() {
+func (r *Reconciler) stopDuplicates(in *instance) {
+	if !in.done {
 		return
 	}
 	for _, a := range []*model.Allocation{in.disconnected, in.live} {
@@ -113,7 +113,7 @@ func (r *Reconciler) inspect(g *model.Group, index int, in *instance) (m Missing
 	case in.live == nil && in.done:
 		return Missing{}, false
 	case in.live == nil && in.last == in.disconnected:
-		return r.replacementFor(g, in.disconnected, in.last), true
+		return r.replacementFor(in.disconnected, in.last), true
 	case in.live == nil:
 		return r.retry(in)
 	}
@@ -127,9 +127,9 @@ func (r *Reconciler) inspect(g *model.Group, index int, in *instance) (m Missing
 		return Missing{}, false
 	case node == nil || node.Status == model.NodeDown:
 		r.plan.Stop(a, reasonNodeDown, true)
-		return r.heir(g, a, in.last), true
+		return r.heir(a, in.last), true
 	case r.expel(g, a, node):
-		return r.heir(g, a, in.last), true
+		return r.heir(a, in.last), true
 	case node.Drain:
 		return r.replace(a, in.last, reasonDraining), true
 	case a.Job.Version != r.job.Version:
@@ -141,15 +141,15 @@ func (r *Reconciler) inspect(g *model.Group, index int, in *instance) (m Missing
 // successor returns the instance that follows an allocation that has ended.
 func (r *Reconciler) successor(ended, last *model.Allocation) Missing {
 	return Missing{
-		Index: last.Index, Incarnation: last.Incarnation + 1, SavedWork: ended.RetainedWork(), Since: r.MissingSince(ended),
+		Index: last.Index, Incarnation: last.Incarnation + 1, SavedWork: ended.RetainedWork(r.job, ended.EndTime), Since: r.MissingSince(ended),
 	}
 }
 
 // heir returns the instance that follows an allocation that the plan stops, with
 // the work that the allocation has saved so far.
-func (r *Reconciler) heir(g *model.Group, a, last *model.Allocation) Missing {
+func (r *Reconciler) heir(a, last *model.Allocation) Missing {
 	m := r.successor(a, last)
-	m.SavedWork = a.SavedWork + g.SavedWork(a.Age(r.now))
+	m.SavedWork = a.RetainedWork(r.job, r.now)
 	return m
 }
 
@@ -157,14 +157,14 @@ func (r *Reconciler) heir(g *model.Group, a, last *model.Allocation) Missing {
 func (r *Reconciler) replace(a, last *model.Allocation, reason string) Missing {
 	return Missing{
 		Index: a.Index, Incarnation: last.Incarnation + 1, Replaces: a, Reason: reason,
-		SavedWork: a.SavedWork + a.Group.SavedWork(a.Age(r.now)), Since: r.now,
+		SavedWork: a.RetainedWork(r.job, r.now), Since: r.now,
 	}
 }
 
 // update moves an allocation to the job's newest version: in place if its
 // resources are unchanged and its node still admits it, else by replacement.
 func (r *Reconciler) update(g *model.Group, a, last *model.Allocation, node *model.Node) (Missing, bool) {
-	if !sameInstance(a.Group, g) || !g.CanRemain(node) {
+	if !a.Group.ContinuesAs(g) || !g.CanRemain(node) {
 		return r.replace(a, last, reasonJobUpdated), true
 	}
 	r.updateInPlace(g, a)

@@ -55,8 +55,8 @@ func (r *Reconciler) isLost(g *model.Group, a *model.Allocation) bool {
 
 // replacementFor returns the instance that replaces a disconnected allocation until
 // its node returns.
-func (r *Reconciler) replacementFor(g *model.Group, disconnected, last *model.Allocation) Missing {
-	m := r.heir(g, disconnected, last)
+func (r *Reconciler) replacementFor(disconnected, last *model.Allocation) Missing {
+	m := r.heir(disconnected, last)
 	m.Since = max(r.snap.Node(disconnected.NodeID).DownSince, r.job.SubmitTime)
 	return m
 }

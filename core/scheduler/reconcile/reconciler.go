@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -121,10 +120,15 @@ func (r *Reconciler) StopAll() {
 	}
 }
 
-// StopRemovedGroups stops the allocations of groups that the job no longer has.
-func (r *Reconciler) StopRemovedGroups() {
+// StopRemoved stops the allocations of groups that the job lacks, and those of a purged
+// job with its ID, of which no evaluation has stopped them yet.
+func (r *Reconciler) StopRemoved() {
 	for _, a := range r.allocs {
-		if a.Job != r.job && a.Live() && r.job.Group(a.Group.Name) == nil {
+		switch {
+		case a.Job == r.job || !a.Live():
+		case !a.Job.IsSameJob(r.job):
+			r.plan.Stop(a, "the job was purged", false)
+		case r.job.Group(a.Group.Name) == nil:
 			r.plan.Stop(a, "the job no longer has this group", false)
 		}
 	}
@@ -180,12 +184,3 @@ func (r *Reconciler) expel(g *model.Group, a *model.Allocation, node *model.Node
 	r.plan.Stop(a, reasonTaint+taint.String(), false)
 	return true
 }
-
-// sameInstance reports whether an instance of a can continue as one of b.
-func sameInstance(a, b *model.Group) bool {
-	return maps.Equal(a.Resources, b.Resources) && slices.Equal(a.Ask.Ports, b.Ask.Ports) &&
-		slices.EqualFunc(a.Devices, b.Devices, sameDevices) && a.Duration == b.Duration &&
-		a.Checkpoint == b.Checkpoint && a.KillTimeout == b.KillTimeout
-}
-
-func sameDevices(a, b model.DeviceRequest) bool { return a.Equal(&b) }

@@ -37,7 +37,7 @@ type Retry struct {
 func Retries(job *model.Job, allocs []*model.Allocation) (list []Retry) {
 	var current []*model.Allocation
 	for _, a := range allocs {
-		if a.Job.Version == job.Version && (a.EndTime >= job.SubmitTime || !a.Client.Terminal()) {
+		if a.Job.Version == job.Version && a.Job.IsSameJob(job) {
 			current = append(current, a)
 		}
 	}

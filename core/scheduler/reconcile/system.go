@@ -9,6 +9,7 @@ import (
 // Coverage lists the allocations of a system or sysbatch group by node. It belongs to
 // one group and one evaluation.
 type Coverage struct {
+	job  *model.Job
 	live map[string]*model.Allocation // by node ID
 	last map[string]*model.Allocation // highest incarnation by node ID
 	done map[string]bool              // by node ID: it ran to completion there
@@ -21,6 +22,7 @@ type Coverage struct {
 // belong on their node. The checker is of the same group.
 func (r *Reconciler) System(g *model.Group, checker *feasible.NodeChecker) *Coverage {
 	c := &Coverage{
+		job:  r.job,
 		live: map[string]*model.Allocation{}, last: map[string]*model.Allocation{},
 		done: map[string]bool{}, indexes: map[int]bool{},
 	}
@@ -29,7 +31,7 @@ func (r *Reconciler) System(g *model.Group, checker *feasible.NodeChecker) *Cove
 		if last := c.last[a.NodeID]; last == nil || a.Incarnation > last.Incarnation {
 			c.last[a.NodeID] = a
 		}
-		if a.Client == model.ClientComplete && a.Desired == model.DesiredRun {
+		if a.IsDone(r.job) {
 			c.done[a.NodeID] = true
 		}
 		if a.Live() && !r.stopMisplaced(g, checker, a, c) {
@@ -74,7 +76,7 @@ func (r *Reconciler) stopMisplaced(g *model.Group, checker *feasible.NodeChecker
 // updateOrStop moves an allocation to the newest version of the job in place, or
 // stops it so that a new one is placed, and reports whether it was stopped.
 func (r *Reconciler) updateOrStop(g *model.Group, a *model.Allocation) (stopped bool) {
-	if !sameInstance(a.Group, g) {
+	if !a.Group.ContinuesAs(g) {
 		r.plan.Stop(a, reasonJobUpdated, false)
 		return true
 	}
@@ -93,7 +95,7 @@ func (c *Coverage) Last(nodeID string) *model.Allocation { return c.last[nodeID]
 // nodes never get the same.
 func (c *Coverage) NewInstance(nodeID string) Missing {
 	if last := c.last[nodeID]; last != nil {
-		return Missing{Index: last.Index, Incarnation: last.Incarnation + 1, SavedWork: last.RetainedWork()}
+		return Missing{Index: last.Index, Incarnation: last.Incarnation + 1, SavedWork: last.RetainedWork(c.job, last.EndTime)}
 	}
 	for c.indexes[c.next] {
 		c.next++

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,6 +19,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/evaltrace"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 	"github.com/cede-scheduler/cede/core/suggest"
 )
 
@@ -79,7 +81,15 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 func (e *Jobs) commitJob(ctx context.Context, entry *replication.Entry, command *replication.RegisterJob) (*Registered, error) {
 	command.Eval = e.evals.ForJob(command.Job, model.TriggerJobRegister)
 	e.traces.Assign(ctx, command.Eval.ID)
-	warnings := namespaceWarnings(e.writer.Snapshot(), command.Job.Namespace)
+	snap := e.writer.Snapshot()
+	warnings := namespaceWarnings(snap, command.Job.Namespace)
+	if old := snap.Job(command.Job.Key()); old != nil {
+		next, err := nextVersion(snap, old, command.Job)
+		if err != nil {
+			return nil, err
+		}
+		warnings = append(warnings, doneWarnings(snap, next)...)
+	}
 	result, err := e.writer.CommitEntry(ctx, entry)
 	if err != nil {
 		return nil, err
@@ -87,6 +97,53 @@ func (e *Jobs) commitJob(ctx context.Context, entry *replication.Entry, command 
 	answer := registered(result, command.Job.Key())
 	answer.Warnings = warnings
 	return answer, nil
+}
+
+// nextVersion returns the version of a stored job that a registration stores. It is not compiled
+// if it is new.
+func nextVersion(snap *state.Snapshot, old, job *model.Job) (*model.Job, error) {
+	if !specChanged(old, job) {
+		return old, nil
+	}
+	next, err := cloneJob(job)
+	if err != nil {
+		return nil, err
+	}
+	apply.NextVersion(&snap.View, old, next, job.SubmitTime)
+	next.CreateIndex = old.CreateIndex
+	for _, g := range next.Groups {
+		g.Job = next
+	}
+	return next, nil
+}
+
+// doneWarnings returns a warning if the registration of a version of a job runs nothing, because
+// every instance of the job has completed. Of a job that runs on every node, those on nodes that
+// were added since may run.
+func doneWarnings(snap *state.Snapshot, next *model.Job) []string {
+	if !slices.ContainsFunc(next.Groups, func(g *model.Group) bool { return g.Count > 0 }) {
+		return nil
+	}
+	allocs := snap.AppendJobAllocs(nil, next.Key())
+	what := "all instances of job %s have completed, and do not run again"
+	if next.Type.PerNode() && isDoneOnNodes(next, allocs) {
+		what = "all instances of job %s have completed, and do not run again on their nodes"
+	} else if !next.IsDone(allocs) {
+		return nil
+	}
+	remedy := "change its tasks or resources, or stop the job and run it"
+	if snap.Meta().Version < apply.RerunFrom {
+		remedy = "run it under another ID until all servers are upgraded"
+	}
+	return []string{fmt.Sprintf(what+": "+remedy, next.ID)}
+}
+
+// isDoneOnNodes reports whether each group of a job that runs on every node has completed
+// wherever it was placed.
+func isDoneOnNodes(j *model.Job, allocs []*model.Allocation) bool {
+	return !slices.ContainsFunc(allocs, (*model.Allocation).Live) && !slices.ContainsFunc(j.Groups, func(g *model.Group) bool {
+		return g.Count > 0 && !slices.ContainsFunc(allocs, func(a *model.Allocation) bool { return a.Group.Name == g.Name && a.IsDone(j) })
+	})
 }
 
 // ChangeJob registers a new version of a stored job, which retains its priority. change
@@ -136,9 +193,7 @@ func (p *jobPlanner) resolve(j *model.Job, priority priorityOrigin, register boo
 	job := *j
 	job.Stopped = false
 	job.Namespace = cmp.Or(job.Namespace, model.DefaultNamespace)
-	if job.SubmitTime == 0 {
-		job.SubmitTime = p.writer.Now()
-	}
+	job.SubmitTime = p.writer.Now() // a caller must not appear to wait for longer
 	snap := p.writer.Snapshot()
 	var problems []string
 	if priority != priorityStored {

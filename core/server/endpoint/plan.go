@@ -15,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/core/server/evalqueue"
 	"github.com/cede-scheduler/cede/core/server/logwriter"
 	"github.com/cede-scheduler/cede/core/state"
+	"github.com/cede-scheduler/cede/core/state/apply"
 )
 
 // planTTL is how long the token of a plan is valid.
@@ -65,9 +66,10 @@ type Changes struct {
 	Groups  map[string]GroupChange
 }
 
-// GroupChange counts instances of a group.
+// GroupChange counts instances of a group. An instance that is stopped and placed again counts
+// as Replace only. Keep counts those that are neither changed nor stopped.
 type GroupChange struct {
-	Place, Update, Stop, Evict, Unplaced int
+	Place, Keep, Update, Replace, Stop, Evict, Unplaced int
 }
 
 // jobPlanner plans jobs without writing anything.
@@ -116,6 +118,7 @@ func (p *jobPlanner) plan(j *model.Job, o PlanOptions) (*Proposal, error) {
 	out.Plan.SnapshotIndex = snap.Index() // the state with the job does not exist
 	proposal := newProposal(snap, after.Job(job.Key()), out)
 	proposal.Warnings = append(proposal.Warnings, namespaceWarnings(snap, job.Namespace)...)
+	proposal.Warnings = append(proposal.Warnings, doneWarnings(snap, after.Job(job.Key()))...)
 	proposal.Changes.NewJob, proposal.Changes.NewSpec = old == nil, changed
 	if old != nil {
 		proposal.JobModifyIndex = old.ModifyIndex
@@ -156,7 +159,8 @@ func withJob(snap *state.Snapshot, job, old *model.Job, changed bool) (*state.Sn
 		return fork.Snapshot(), nil
 	}
 	if old != nil {
-		job.Version, job.CreateIndex = old.Version+1, old.CreateIndex
+		apply.NextVersion(&snap.View, old, job, job.SubmitTime)
+		job.CreateIndex = old.CreateIndex
 	}
 	fork := snap.Fork(snap.Index() + 1)
 	if err := fork.JobWriter().Upsert(job); err != nil {
@@ -181,7 +185,43 @@ func newProposal(snap *state.Snapshot, job *model.Job, out *scheduler.Outcome) *
 	for group, n := range out.Queued {
 		p.count(group, func(c *GroupChange) { c.Unplaced += n })
 	}
+	p.countKept(snap)
+	p.countReplaced()
 	return p
+}
+
+// countKept counts the live instances that the proposal leaves as they are.
+func (p *Proposal) countKept(snap *state.Snapshot) {
+	changed := map[string]bool{}
+	for _, a := range p.Update {
+		changed[a.ID] = true
+	}
+	for _, s := range p.Stop {
+		changed[s.Alloc.ID] = true
+	}
+	for _, a := range snap.AppendJobAllocs(nil, p.Job.Key()) {
+		if a.Live() && !changed[a.ID] {
+			p.count(a.Group.Name, func(c *GroupChange) { c.Keep++ })
+		}
+	}
+}
+
+// countReplaced counts each instance that is stopped and placed again once.
+func (p *Proposal) countReplaced() {
+	type instance struct {
+		group string
+		index int
+	}
+	placed := map[instance]bool{}
+	for _, a := range p.Place {
+		placed[instance{a.Group.Name, a.Index}] = true
+	}
+	for _, s := range p.Stop {
+		if at := (instance{s.Alloc.Group.Name, s.Alloc.Index}); placed[at] {
+			delete(placed, at)
+			p.count(at.group, func(c *GroupChange) { c.Place, c.Stop, c.Replace = c.Place-1, c.Stop-1, c.Replace+1 })
+		}
+	}
 }
 
 func (p *Proposal) count(group string, change func(*GroupChange)) {

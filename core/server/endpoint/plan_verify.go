@@ -34,7 +34,7 @@ func (p *jobPlanner) rejections(snap *state.Snapshot, c *replication.RegisterJob
 			return []string{err.Error()}
 		}
 		for _, r := range result.Rejected {
-			list = append(list, fmt.Sprintf("node %s: %s", r.NodeID, r.Reason))
+			list = append(list, r.String())
 		}
 		nodes := newNodeRecheck(after)
 		for i := range plan.Groups {

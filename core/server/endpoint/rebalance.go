@@ -232,7 +232,7 @@ func (e *Rebalance) commit(ctx context.Context, plan *model.Plan) (out Rebalance
 		return out, 0, e.writer.Unwritten(err)
 	}
 	for _, r := range result.Rejected {
-		out.Rejected = append(out.Rejected, r.Reason)
+		out.Rejected = append(out.Rejected, r.String())
 	}
 	for _, i := range result.Committed {
 		for _, a := range bound.Groups[i].Placements {

@@ -61,7 +61,8 @@ func (f *finder) findJobs() {
 	for j := range f.snap.Jobs() {
 		allocs := f.snap.AppendJobAllocs(nil, j.Key())
 		evals := f.snap.EvalsOfJob(j.Key())
-		if !j.Stopped && !isFinished(j, allocs) || !allTerminal(allocs, evals) || lastChange(j, allocs, evals) > f.old.job {
+		isOver := j.Stopped || j.Type.Finite() && j.IsDone(allocs)
+		if !isOver || !allTerminal(allocs, evals) || lastChange(j, allocs, evals) > f.old.job {
 			continue
 		}
 		g.jobs = append(g.jobs, j.Key())
@@ -74,21 +75,6 @@ func (f *finder) findJobs() {
 			f.ofJob[a.ID] = true
 		}
 	}
-}
-
-// isFinished reports whether all instances of a finite job have completed. A job that
-// runs on every node never finishes, because another node may be added.
-func isFinished(j *model.Job, allocs []*model.Allocation) bool {
-	if !j.Type.Finite() || j.Type.PerNode() {
-		return false
-	}
-	done := map[string]int{}
-	for _, a := range allocs {
-		if a.Client == model.ClientComplete && a.Job.Version == j.Version {
-			done[a.Group.Name]++
-		}
-	}
-	return !slices.ContainsFunc(j.Groups, func(g *model.Group) bool { return done[g.Name] < g.Count })
 }
 
 // allTerminal reports whether every allocation and evaluation has ended.
@@ -120,14 +106,14 @@ func (f *finder) findEvals() {
 }
 
 // findAllocs adds ended allocations that no decision depends on. A completed allocation
-// of a finite job prevents that it runs again, and stays with its job.
+// of an instance prevents that it runs again, and stays with its job.
 func (f *finder) findAllocs() {
 	for a := range f.snap.Allocs() {
 		if !a.Client.Terminal() || endedAt(a) > f.old.alloc || f.ofJob[a.ID] {
 			continue
 		}
 		job := f.snap.Job(a.Job.Key())
-		if a.Client == model.ClientComplete && a.Job.Type.Finite() && job != nil && !job.Stopped {
+		if a.IsDone(job) {
 			continue
 		}
 		if a.Desired == model.DesiredRun && job != nil && !job.Stopped && f.hasPendingEval(a.Job.Key()) {

@@ -9,9 +9,11 @@ import (
 type ClientUpdate struct {
 	AllocID   string
 	Status    model.ClientStatus
-	Started   bool   // StartTime is set
-	StartTime int64  // Unix nanoseconds at which the allocation started
-	Text      string // for users; "" retains the previous text
+	Started   bool  // StartTime is set
+	StartTime int64 // Unix nanoseconds at which the allocation started
+	// Text is for users; "" retains the previous text. If the allocation is complete, it states why
+	// the node stopped it; "" means that it ended by itself.
+	Text      string
 	EvictedBy string // why the node ended it, such as "pressure"; "" if the node did not
 }
 
@@ -29,9 +31,9 @@ func (u *ClientUpdate) text(before string) string {
 // ClientUpdates writes the reports of nodes. A terminal status is final: later updates
 // of the allocation are skipped. Jobs that lose an instance are marked dirty and get at
 // most one evaluation each, which are returned, ascending by job. A finite allocation
-// that completes leaves nothing to replace, unless it was about to move: the other
-// members of a gang may have waited for its replacement, which is no longer required.
-// An update that changes nothing writes nothing, and wakes no watch.
+// that completes leaves nothing to replace, unless its job changed so that it runs again, or it
+// was about to move: the other members of a gang may have waited for its replacement, which is no
+// longer required. An update that changes nothing writes nothing, and wakes no watch.
 func ClientUpdates(t *state.Txn, now int64, updates []ClientUpdate) []*model.Evaluation {
 	missing := newFollowUps(model.TriggerAllocStop, "")
 	for _, u := range updates {
@@ -41,6 +43,10 @@ func ClientUpdates(t *state.Txn, now int64, updates []ClientUpdate) []*model.Eva
 		}
 		a := *old
 		a.Client = u.Status
+		if u.Status == model.ClientComplete && u.Text != "" && a.Desired == model.DesiredRun && t.Meta().Version >= RerunFrom {
+			// It was stopped before a restored snapshot required it again: its work is not done.
+			a.Client = model.ClientFailed
+		}
 		if u.Started {
 			a.Started, a.StartTime = true, u.StartTime
 		}
@@ -54,12 +60,19 @@ func ClientUpdates(t *state.Txn, now int64, updates []ClientUpdate) []*model.Eva
 			a.EndTime = now
 		}
 		t.AllocWriter().Upsert(&a)
-		done := a.Client == model.ClientComplete && a.Job.Type.Finite()
+		done := a.Client == model.ClientComplete && a.Job.Type.Finite() && !runsAgain(&t.View, &a)
 		if a.Client.Terminal() && a.Desired == model.DesiredRun && (!done || wasToMove(&t.View, &a)) {
 			missing.addJob(a.Job)
 		}
 	}
 	return missing.write(t, now)
+}
+
+// runsAgain reports whether the instance of a completed allocation runs again, because its job
+// changed or was stopped and submitted again while it ran.
+func runsAgain(v *state.View, a *model.Allocation) bool {
+	job := v.Job(a.Job.Key())
+	return v.Meta().Version >= RerunFrom && job != nil && !job.Stopped && !a.IsDone(job)
 }
 
 // wasToMove reports whether a member of a gang was to be replaced when it ended.

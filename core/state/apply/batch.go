@@ -30,8 +30,8 @@ type DroppedGroup struct{ Plan, Group int }
 
 // Apply writes the batch. Every server does so with the same entry, so the result
 // depends on the transaction alone. It returns the follow-up evaluations and the
-// groups that were dropped: because a node they need became ineligible after
-// verification, or because their job has a PreemptionHold by now.
+// groups that were dropped: because a node they need became ineligible or an instance that they
+// replace completed after verification, or because their job has a PreemptionHold by now.
 //
 // Another group may rely on capacity that a dropped one was to free. It was not
 // verified for that case, so it is dropped as well.
@@ -68,11 +68,12 @@ func remainingGroups(v *state.View, bp *BatchPlan, unfreed unfreedNodes) []int {
 	// If the job was run by a confirmed plan after this one's snapshot, the user
 	// approved other victims than these.
 	held := v.PreemptionHold(bp.Plan.Job).Index > bp.Plan.SnapshotIndex
+	done := completedInstances(v, bp)
 	for {
 		before := len(groups)
 		groups = slices.DeleteFunc(groups, func(i int) bool {
 			g := &bp.Plan.Groups[i]
-			if targetsEligible(v, g) && (!held || len(g.Evictions) == 0) && (len(unfreed) == 0 || !unfreed.neededBy(g)) {
+			if targetsEligible(v, g) && !done.placedBy(g) && (!held || len(g.Evictions) == 0) && (len(unfreed) == 0 || !unfreed.neededBy(g)) {
 				return false
 			}
 			unfreed.add(v, g)
@@ -82,6 +83,53 @@ func remainingGroups(v *state.View, bp *BatchPlan, unfreed unfreedNodes) []int {
 			return groups
 		}
 	}
+}
+
+// instances is a set of instances of a job.
+type instances map[instanceKey]struct{}
+
+type instanceKey struct {
+	group  string
+	index  int
+	nodeID string // of a job that runs on every node; it has no indexes
+}
+
+func keyOfInstance(a *model.Allocation) instanceKey {
+	if a.Job.Type.PerNode() {
+		return instanceKey{group: a.Group.Name, nodeID: a.NodeID}
+	}
+	return instanceKey{group: a.Group.Name, index: a.Index}
+}
+
+// completedInstances returns the instances that a plan stops and that have completed, which
+// therefore must not run again.
+func completedInstances(v *state.View, bp *BatchPlan) (done instances) {
+	job := v.Job(bp.Plan.Job)
+	if v.Meta().Version < RerunFrom {
+		return nil
+	}
+	for _, i := range bp.Groups {
+		for _, s := range bp.Plan.Groups[i].Stops {
+			if a := v.Alloc(s.AllocID); a != nil && a.IsDone(job) {
+				if done == nil {
+					done = instances{}
+				}
+				done[keyOfInstance(a)] = struct{}{}
+			}
+		}
+	}
+	return done
+}
+
+// placedBy reports whether a group places one of the instances.
+func (s instances) placedBy(g *model.CommitGroup) bool {
+	return len(s) > 0 && slices.ContainsFunc(g.Placements, func(a *model.Allocation) bool {
+		if a.Group == nil { // its version of the job no longer exists
+			return false
+		}
+		_, ok := s[keyOfInstance(a)]
+		return ok
+	})
 }
 
 // claimLocation returns the node or cluster location on which a claim reserves

@@ -23,7 +23,7 @@ func Plan(t *state.Txn, now int64, plan *model.Plan, committed []int) []*model.E
 		}
 		// Removals come first: placements of the group rely on what they free.
 		for _, s := range g.Stops {
-			if job := stop(t.AllocWriter(), now, s); job != nil && s.MovedTo != "" {
+			if job := stop(t, now, s); job != nil && s.MovedTo != "" {
 				// An evaluation of the job that is in progress may have read the state
 				// before the move: its plan would stop the wrong allocation.
 				t.JobWriter().MarkDirty(job.Key())
@@ -87,10 +87,11 @@ func targetsEligible(v *state.View, g *model.CommitGroup) bool {
 
 // stop ends an allocation, or records that a stopping one is lost. Its EndTime is that
 // of the first decision. It returns the allocation's job, or nil if there is no such
-// allocation.
-func stop(allocs state.AllocWriter, now int64, s model.Stop) *model.Job {
+// allocation, or if it has ended: one that has completed must still count as done.
+func stop(t *state.Txn, now int64, s model.Stop) *model.Job {
+	allocs := t.AllocWriter()
 	old := allocs.Alloc(s.AllocID)
-	if old == nil {
+	if old == nil || old.Client.Terminal() && t.Meta().Version >= RerunFrom {
 		return nil
 	}
 	a := *old
