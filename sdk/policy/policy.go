@@ -137,6 +137,9 @@ type Info struct {
 	// can. With Elastic a binding retains its minimum over all clusters, and among
 	// equal priorities bindings are shrunk before any is evicted. If the policy is
 	// Ascending as well, the host requests all victims of a cluster.
+	//
+	// If a binding must be within one region, each region is searched by itself. The tiers of a
+	// last call, with the victims of one region as one cluster, rank the regions.
 	MultiCluster bool
 }
 

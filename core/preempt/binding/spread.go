@@ -26,12 +26,17 @@ type SpreadResult struct {
 // shrink bindings. A binding that is shrunk anywhere retains its minimum over all
 // clusters, evicted assignments included; otherwise its assignments are evicted whole.
 func FindSpread(snap *state.Snapshot, req *Request, enough func(free []model.Vector) bool) (SpreadResult, error) {
-	s := newSpreadSearch(snap, req, enough)
+	return findSpread(snap, req, nil, enough)
+}
+
+// findSpread is FindSpread on some clusters, by position in Request.Clusters; nil: on all.
+func findSpread(snap *state.Snapshot, req *Request, within []int, enough func(free []model.Vector) bool) (SpreadResult, error) {
+	s := newSpreadSearch(snap, req, within, enough)
 	found, err := s.find()
 	if err == nil && len(found.Victims) == 0 && s.elastic && !s.ascending {
 		// A policy with another order may list too little if clusters share an allowance.
 		// It is called again to select assignments that are evicted whole.
-		s = newSpreadSearch(snap, req, enough)
+		s = newSpreadSearch(snap, req, within, enough)
 		s.elastic = false
 		return s.find()
 	}
@@ -41,6 +46,7 @@ func FindSpread(snap *state.Snapshot, req *Request, enough func(free []model.Vec
 // spreadSearch is a search over several clusters together.
 type spreadSearch struct {
 	*search
+	within []int // positions in Request.Clusters; nil: all
 	enough func(free []model.Vector) bool
 	// free is by position in Request.Clusters, as if no allowance were overdrawn.
 	free []model.Vector
@@ -51,9 +57,9 @@ type spreadSearch struct {
 	steps      int          // remaining checks for sharing out
 }
 
-func newSpreadSearch(snap *state.Snapshot, req *Request, enough func(free []model.Vector) bool) *spreadSearch {
+func newSpreadSearch(snap *state.Snapshot, req *Request, within []int, enough func(free []model.Vector) bool) *spreadSearch {
 	return &spreadSearch{
-		search: newSearch(snap, req), enough: enough, steps: maxSteps,
+		search: newSearch(snap, req), within: within, enough: enough, steps: maxSteps,
 		removals: map[*model.Assignment]*removal{}, allowances: map[model.JobKey]*allowance{},
 	}
 }
@@ -61,6 +67,10 @@ func newSpreadSearch(snap *state.Snapshot, req *Request, enough func(free []mode
 // find calls the policy about all clusters, and merges its lists.
 func (s *spreadSearch) find() (SpreadResult, error) {
 	for at, c := range s.req.Clusters {
+		if s.within != nil && !slices.Contains(s.within, at) {
+			s.free = append(s.free, model.Vector{})
+			continue
+		}
 		_, soon := s.snap.ClusterFreeCapacity(c.ID, s.req.Binding.Key(), s.req.Binding.Priority, s.req.Now)
 		s.free = append(s.free, soon)
 		s.addOption(at, c.ID, soon)

@@ -107,18 +107,9 @@ func (s *search) choose() error {
 		o.rows = slices.Clone(o.rows)
 		s.sort(o.rows)
 	}
-	in, answer, err := s.call()
+	answer, best, err := s.rank()
 	if err != nil {
 		return err
-	}
-	best := 0
-	for i := range s.options {
-		if _, err := s.victims(&s.options[i], in, answer, i); err != nil {
-			return err
-		}
-		if ranksBefore(answer, i, best) {
-			best = i
-		}
 	}
 	s.result.Cluster = s.req.Clusters[s.options[best].cluster]
 	for _, v := range victims[best] {
@@ -129,6 +120,24 @@ func (s *search) choose() error {
 		s.result.RecheckAt = at
 	}
 	return nil
+}
+
+// rank calls the policy about the options, and returns its answer and the position of the option
+// that ranks best.
+func (s *search) rank() (answer *sdk.BindingVictims, best int, err error) {
+	in, answer, err := s.call()
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range s.options {
+		if _, err := s.victims(&s.options[i], in, answer, i); err != nil {
+			return nil, 0, err
+		}
+		if ranksBefore(answer, i, best) {
+			best = i
+		}
+	}
+	return answer, best, nil
 }
 
 // ranksBefore reports whether option i has lower tiers than another one. Of equals the

@@ -79,9 +79,15 @@ func (e *evaluation) evictFromSeveral(missing int, why *model.Explanation) error
 		return open
 	}
 	e.consulted = true
-	found, err := search.FindSpread(e.Snapshot, e.request(l.feasible, missing), func(offers []model.Vector) bool {
-		return l.canDivide(missing, offers)
-	})
+	enough := func(offers []model.Vector) bool { return l.canDivide(missing, offers) }
+	req, domains := e.request(l.feasible, missing), l.domains()
+	var found search.SpreadResult
+	var err error
+	if len(domains) > 1 {
+		found, err = search.FindSpreadWithin(e.Snapshot, req, domains, enough)
+	} else {
+		found, err = search.FindSpread(e.Snapshot, req, enough)
+	}
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,25 @@ func (l *layout) fitsOne(c *model.Cluster) bool {
 	return l.limits().maxCapacity([]slot{l.slot(c, 1)}, nil) >= 0
 }
 
+// domains returns the positions of the feasible clusters by the value of the spread attribute, if
+// the binding must be within one value and is on none yet; nil: otherwise.
+func (l *layout) domains() (list [][]int) {
+	if l.binding.SpreadBy == "" || l.binding.MaxGroups != 1 || len(l.on) > 0 {
+		return nil
+	}
+	at := map[string]int{} // position in the list
+	for i, c := range l.feasible {
+		value := l.binding.SpreadGroup(c)
+		k, ok := at[value]
+		if !ok {
+			k = len(list)
+			at[value], list = k, append(list, nil)
+		}
+		list[k] = append(list[k], i)
+	}
+	return list
+}
+
 // divide divides replicas over the feasible clusters, given the capacity that each offers. It
 // returns false if there is no division within the limits.
 func (l *layout) divide(missing int, offers []model.Vector) ([]slot, bool) {

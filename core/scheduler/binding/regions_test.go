@@ -10,6 +10,7 @@ import (
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/policy"
+	search "github.com/cede-scheduler/cede/core/preempt/binding"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/policies/karmada"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -20,16 +21,6 @@ import (
 // spread over them, possibly with a few replicas.
 func regions(t *testing.T, r *rand.Rand, name string) (*state.Snapshot, *model.Binding) {
 	t.Helper()
-	txn := state.New().Begin(1)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	config := *coretest.AllPreempt()
-	config.Policy = name
-	txn.ConfigWriter().Set(&config)
 	x := &model.Binding{
 		Namespace: "default", ID: "x", Priority: 3, Preempts: true, Replicas: 1 + r.IntN(4), Resources: model.Resources{"cpu": 1 + r.Int64N(3)},
 		SpreadBy: "region", MinGroups: r.IntN(3), MaxGroups: r.IntN(3), MinClusters: r.IntN(3), MaxClusters: r.IntN(4), Duplicated: r.IntN(3) == 0,
@@ -40,9 +31,26 @@ func regions(t *testing.T, r *rand.Rand, name string) (*state.Snapshot, *model.B
 	if x.Validate() != nil {
 		return nil, nil
 	}
+	return filled(t, r, name, x, 1+r.IntN(4), 6), x
+}
+
+// filled returns clusters of three regions that bindings fill. They have 2 units and up to size-1
+// more.
+func filled(t *testing.T, r *rand.Rand, policy string, x *model.Binding, clusters, size int) *state.Snapshot {
+	t.Helper()
+	txn := state.New().Begin(1)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := *coretest.AllPreempt()
+	config.Policy = policy
+	txn.ConfigWriter().Set(&config)
 	must(txn.BindingWriter().Upsert(x))
-	for c := range 1 + r.IntN(4) {
-		id, free := fmt.Sprint("m", c), int64(2+r.IntN(6))
+	for c := range clusters {
+		id, free := fmt.Sprint("m", c), int64(2+r.IntN(size))
 		must(txn.ClusterWriter().Upsert(&model.Cluster{
 			ID: id, Capacity: model.Resources{"cpu": free}, Attributes: map[string]string{"region": fmt.Sprint("r", r.IntN(3))},
 		}))
@@ -62,15 +70,18 @@ func regions(t *testing.T, r *rand.Rand, name string) (*state.Snapshot, *model.B
 			put(b, 1)
 		}
 	}
-	return txn.Commit(), x
+	return txn.Commit()
 }
 
-// karmadas returns the policies of the test: karmada with and without multiCluster.
+// karmadas returns the policies of the test: karmada with and without multiCluster, and with it if
+// priorities rank clusters before the number of victims.
 func karmadas(t *testing.T) *policy.Set {
 	t.Helper()
 	versions := []*policy.Version{coretest.Policies().Default()}
-	for name, several := range map[string]bool{"one": false, "several": true} {
-		config, err := json.Marshal(map[string]any{"multiCluster": several})
+	for name, settings := range map[string]map[string]any{
+		"one": {}, "several": {"multiCluster": true}, "priority": {"multiCluster": true, "clusters": "priority"},
+	} {
+		config, err := json.Marshal(settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,5 +214,88 @@ func TestPlan_PreemptsOverRegionsAsReference(t *testing.T) {
 		if met[kind] == 0 && !soak.Quick() {
 			t.Errorf("case not covered: %s of %v", kind, met)
 		}
+	}
+}
+
+// planOf returns the evaluation of a binding on several clusters.
+func planOf(t *testing.T, set *policy.Set, snap *state.Snapshot) *evaluation {
+	t.Helper()
+	eval := &model.Evaluation{ID: "e", Namespace: "default", JobID: "x", Type: model.JobBinding, Priority: 5}
+	run, err := newEvaluation(&Input{Policies: set, Eval: eval, Snapshot: snap, Now: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.process(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// cost returns the victims of a policy by its order: their number, the highest priority and the
+// sum, or their number last. The sum counts the distance to the lowest possible priority.
+func (e *evaluation) cost(policy string) [3]int {
+	number, highest, sum := 0, -1, 0
+	for _, w := range e.changes.group.Withdrawals {
+		priority := int(e.Snapshot.Binding(e.Snapshot.Assignment(w.AssignmentID).Binding).Priority)
+		number, highest, sum = number+1, max(highest, priority), sum+priority+1<<31
+	}
+	if policy == "priority" {
+		return [3]int{highest, sum, number}
+	}
+	return [3]int{number, highest, sum}
+}
+
+// A binding that must be within one region and preempts on several clusters evicts in the region
+// with the cheapest victims, as if it were limited to each region in turn. A search over all
+// regions together often finds more victims.
+func TestPlan_PreemptsInCheapestRegionAsBruteForce(t *testing.T) {
+	t.Parallel()
+	set, r := karmadas(t), rand.New(rand.NewPCG(13, 17))
+	choices, unequal, more := 0, 0, 0
+	for range soak.Count(6000, 100_000) {
+		name := []string{"several", "priority"}[r.IntN(2)]
+		b := &model.Binding{
+			Namespace: "default", ID: "x", Priority: 5, Preempts: true, Replicas: 2 + r.IntN(3), Resources: model.Resources{"cpu": 1 + r.Int64N(2)},
+			SpreadBy: "region", MaxGroups: 1,
+		}
+		snap := filled(t, r, name, b, 4+r.IntN(4), 3)
+		run := planOf(t, set, snap)
+		if len(run.changes.group.Claims) < 2 || len(run.changes.group.Withdrawals) == 0 || len(snap.BindingAssignments(b.Key())) > 0 {
+			continue // one cluster or free capacity suffices, or nothing does
+		}
+		var ways [][3]int
+		for k := range 3 {
+			limited := *b
+			limited.Constraints = []model.Constraint{{Attribute: "region", Operator: model.OpEqual, Value: fmt.Sprint("r", k)}}
+			txn := snap.Fork(snap.Index() + 1)
+			if err := txn.BindingWriter().Upsert(&limited); err != nil {
+				t.Fatal(err)
+			}
+			if way := planOf(t, set, txn.Snapshot()); len(way.changes.group.Claims) > 0 {
+				ways = append(ways, way.cost(name))
+			}
+		}
+		slices.SortFunc(ways, func(x, y [3]int) int { return slices.Compare(x[:], y[:]) })
+		if len(ways) == 0 || run.cost(name) != ways[0] {
+			t.Fatalf("%s: cost %v, by region %v: %+v", name, run.cost(name), ways, b)
+		}
+		if len(ways) < 2 {
+			continue
+		}
+		if choices++; ways[0] != ways[1] {
+			unequal++
+		}
+		l := &run.layout
+		all, err := search.FindSpread(snap, run.request(l.feasible, b.Replicas), func(offers []model.Vector) bool { return l.canDivide(b.Replicas, offers) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all.Victims) > len(run.changes.group.Withdrawals) {
+			more++
+		}
+	}
+	t.Logf("%d choices, %d of unequal regions; a search over all regions finds more victims in %d", choices, unequal, more)
+	if more < 5 && !soak.Quick() {
+		t.Errorf("%d cases with more victims over all regions: too few", more)
 	}
 }
