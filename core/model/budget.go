@@ -107,8 +107,9 @@ func Counted(n int, one, many string) string {
 }
 
 // Contains reports whether an event at a time is in the window that ends at now, both in
-// Unix nanoseconds.
-func (r *Rate) Contains(at, now int64) bool { return at+int64(r.Window) > now }
+// Unix nanoseconds. The end of a long window is beyond the range of time, so the age of
+// the event is compared.
+func (r *Rate) Contains(at, now int64) bool { return now-at < int64(r.Window) }
 
 // An EvictionCount is the number of evictions at a time in Unix nanoseconds.
 type EvictionCount struct {

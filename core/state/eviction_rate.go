@@ -97,8 +97,8 @@ func (v *budgetTable) NextEvictionAt(at int32, now int64) int64 {
 		return 0
 	}
 	for _, e := range v.RecentEvictions(at) {
-		if frees := e.At + int64(rate.Window); frees > now {
-			return frees
+		if rate.Contains(e.At, now) {
+			return max(e.At+int64(rate.Window), 0) // negative: beyond the range of time
 		}
 	}
 	return 0

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -90,5 +91,38 @@ func TestEvictionRate_CountsTheWindow(t *testing.T) {
 	}
 	if len(evicted) < 100 {
 		t.Errorf("only %d were evicted", len(evicted))
+	}
+}
+
+// A window that reaches beyond the range of time contains every eviction.
+func TestNextEvictionAt_LongestWindow(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC).UnixNano()
+	for _, window := range []time.Duration{math.MaxInt64, 240 * 365 * 24 * time.Hour, time.Minute} {
+		rate := &model.Rate{Number: 1, Window: window}
+		if at := now - int64(time.Second); !rate.Contains(at, now) || !rate.Contains(now, now) {
+			t.Errorf("%v does not contain an eviction one second ago", window)
+		}
+		if rate.Contains(now-int64(time.Minute), now) != (window > time.Minute) {
+			t.Errorf("%v: wrong answer for an eviction one minute ago", window)
+		}
+	}
+	txn := seeded(t).Begin(2)
+	j := jobOf("web", 20)
+	j.Groups[0].Labels = map[string]string{"app": "web"}
+	if err := txn.JobWriter().Upsert(j); err != nil {
+		t.Fatal(err)
+	}
+	txn.BudgetWriter().Upsert(&model.Budget{Namespace: "default", Name: "b", Strict: true, MaxEvictions: &model.Rate{Number: 1, Window: math.MaxInt64}})
+	a := allocOf(txn, "a", "web", "n0")
+	a.Started = true
+	txn.AllocWriter().Upsert(a)
+	victim := *a
+	victim.Desired, victim.EndTime = model.DesiredEvict, now
+	txn.AllocWriter().Upsert(&victim)
+	sn := checked(t, txn)
+	later := now + int64(24*time.Hour)
+	if left, next := sn.DisruptionsAllowed(0, later), sn.NextEvictionAt(0, later); left != 0 || next != 0 {
+		t.Errorf("a day after the eviction %d are allowed, the next one at %d; want 0 and never", left, next)
 	}
 }

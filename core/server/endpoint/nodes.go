@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -247,7 +248,9 @@ func (e *Nodes) Drain(ctx context.Context, id string, o DrainOptions) (uint64, e
 		change.DrainSince = e.writer.Now()
 	}
 	if o.Deadline != 0 {
-		change.DrainDeadline = e.writer.Now() + int64(max(o.Deadline, 0))
+		now := e.writer.Now()
+		// A deadline beyond the end of time would be in the past.
+		change.DrainDeadline = now + min(int64(max(o.Deadline, 0)), math.MaxInt64-now)
 	}
 	return e.change(ctx, id, change)
 }
