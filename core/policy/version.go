@@ -46,8 +46,7 @@ type Version struct {
 	OnFault OnFault
 	Breaker Breaker
 
-	info    sdk.Info
-	hooks   Hooks
+	declared
 	module  Module
 	config  *sdk.Config
 	observe func(Call)
@@ -60,6 +59,21 @@ type Version struct {
 	retired bool // after the last reference was released
 
 	calls, faults, fallbacks atomic.Int64
+}
+
+// declared is how the first instance describes the policy.
+type declared struct {
+	info    sdk.Info
+	hooks   Hooks
+	columns map[Hooks]sdk.Columns // by hook, if they differ; not modified
+}
+
+func describe(in Instance) declared {
+	d := declared{info: in.Info(), hooks: in.Hooks()}
+	if c, ok := in.(interface{ HookColumns() map[Hooks]sdk.Columns }); ok {
+		d.columns = c.HookColumns()
+	}
+	return d
 }
 
 // NoIsolation is the isolation of a policy in a process without a sandbox, which has all
@@ -103,7 +117,7 @@ func NewVersion(src Source) (*Version, error) {
 	v := &Version{
 		Name: src.Name, ID: versionID(src.Module.Digest(), settings.Canonical(config)), Digest: src.Module.Digest(),
 		Grants: slices.Clone(src.Grants), OnFault: src.OnFault, observe: src.Observe, closed: src.OnClosed,
-		info: first.Info(), hooks: first.Hooks(), module: src.Module, config: config, idle: []Instance{first},
+		declared: describe(first), module: src.Module, config: config, idle: []Instance{first},
 	}
 	if v.info.Adaptive && !v.hooks.Has(HookScoreVictims) {
 		first.Close()
@@ -142,6 +156,15 @@ func (v *Version) Copy(wrap func(*Version, Module) Module) (*Version, error) {
 
 // Info returns the policy's description of itself.
 func (v *Version) Info() sdk.Info { return v.info }
+
+// Columns returns the columns that a hook reads: those of Info, or fewer if the parts of a
+// composition answer different hooks.
+func (v *Version) Columns(hook Hooks) sdk.Columns {
+	if columns, ok := v.columns[hook]; ok {
+		return columns
+	}
+	return v.info.Columns
+}
 
 // ReadsWeights reports whether the policy reads the weights of namespaces.
 func (v *Version) ReadsWeights() bool { return v.info.Columns.Has(sdk.SharedTables) }

@@ -89,19 +89,18 @@ func (w *worker) limitCandidates() {
 	}
 	w.guard.Findings.MergePolicyRecheck(*recheck, in.Now)
 	for o := range b.Entries {
-		e := b.Entries[o]
-		pos := s.req.Nodes[e.Slot]
+		e := &b.Entries[o]
 		c := &w.candidates
 		c.reset()
 		for row := in.FirstRow[o]; row < in.FirstRow[o+1]; row++ {
 			apart := int64(in.Preemptor.Priority) - int64(in.Rows.Priority[row])
 			if apart >= int64(gaps[row]) && gaps[row] != sdk.NeverEligible {
 				c.rows = append(c.rows, b.Rows[row])
-				c.mustLeave = append(c.mustLeave, s.mustLeave(pos, b.Rows[row]))
 			}
 		}
+		c.markLeaving(s, e)
 		if e.Guarded {
-			c.dropCohorts(&e, pos, b.RowsOf(o))
+			c.dropCohorts(e, b.RowsOf(o))
 		}
 		if len(c.rows) > 0 {
 			w.layOut(e)

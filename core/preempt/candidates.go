@@ -30,7 +30,7 @@ func (c *candidateSet) reset() { c.rows, c.mustLeave = c.rows[:0], c.mustLeave[:
 // priority, preemptible, of another job, not an affinity target of the group, and not
 // protected. It adds to e.Separated. Rows are ascending by priority, so the loop ends
 // at the ceiling.
-func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry, pos int32) {
+func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry) {
 	c.reset()
 	rules := s.req.Rules
 	for at := range e.Rows {
@@ -41,7 +41,7 @@ func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry
 		if job := row.Group.Job; job.NonPreemptible || s.isOwn(job) {
 			continue
 		}
-		if rules != nil && rules.IsAffinityTarget(pos, row) {
+		if rules != nil && rules.IsAffinityTarget(e.Pos, row) {
 			continue
 		}
 		if e.Guarded && !guard.IsEvictable(e.Slot, row) {
@@ -49,15 +49,10 @@ func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry
 		}
 		c.rows = append(c.rows, row)
 	}
-	c.mustLeave = scratch.Zeroed(c.mustLeave, len(c.rows))
-	if e.HasSeparation || len(s.req.Group.Ask.Ports) > 0 {
-		for at, row := range c.rows {
-			c.mustLeave[at] = s.mustLeave(pos, row)
-		}
-	}
+	c.markLeaving(s, e)
 	if e.HasSeparation {
 		for at := range e.Rows {
-			if rules.Separated(pos, &e.Rows[at]) {
+			if rules.Separated(e.Pos, &e.Rows[at]) {
 				e.Separated++
 			}
 		}
@@ -68,6 +63,18 @@ func (c *candidateSet) collect(s *search, guard *protect.Guard, e *columns.Entry
 	}
 	for _, row := range e.Remote() {
 		c.insert(s, row, sdk.MustLeaveSeparation)
+	}
+}
+
+// markLeaving fills the reasons for which candidates must leave. There are none where amounts
+// alone decide.
+func (c *candidateSet) markLeaving(s *search, e *columns.Entry) {
+	c.mustLeave = scratch.Zeroed(c.mustLeave, len(c.rows))
+	if e.AmountsOnly {
+		return
+	}
+	for at, row := range c.rows {
+		c.mustLeave[at] = s.mustLeave(e.Pos, row)
 	}
 }
 
@@ -131,7 +138,7 @@ func (c *candidateSet) addCohorts(s *search, guard *protect.Guard, pos int32) {
 // dropCohorts removes the members on other nodes that addCohorts added, and the
 // candidates of cohorts of which the policy does not allow every member. shown are the
 // candidates that the policy was called about; the set holds those that it allows.
-func (c *candidateSet) dropCohorts(e *columns.Entry, pos int32, shown []*state.Row) {
+func (c *candidateSet) dropCohorts(e *columns.Entry, shown []*state.Row) {
 	var broken []model.JobKey
 	for _, row := range shown {
 		if row.Group.Job.AllOrNone && !slices.Contains(c.rows, row) {
@@ -140,7 +147,7 @@ func (c *candidateSet) dropCohorts(e *columns.Entry, pos int32, shown []*state.R
 	}
 	c.filter(func(i int) bool {
 		row := c.rows[i]
-		isHere := row.Alloc.NodePos == pos || slices.Contains(e.Remote(), row)
+		isHere := row.Alloc.NodePos == e.Pos || slices.Contains(e.Remote(), row)
 		return isHere && !slices.Contains(broken, row.Group.Job.Key())
 	})
 }
@@ -212,17 +219,16 @@ func (c *candidateSet) reach(s *search, e *columns.Entry, check *fit.Check) int 
 // collectAgain collects the candidates of an option without those that strict budgets
 // kept.
 func (c *candidateSet) collectAgain(s *search, guard *protect.Guard, e *columns.Entry) {
-	pos := s.req.Nodes[e.Slot]
 	all := e.Limits.All
 	if s.traits.delta == nil {
 		e.Separated = 0
-		c.collect(s, guard, e, pos)
+		c.collect(s, guard, e)
 		all = slices.Clone(c.rows)
 	}
 	c.reset()
 	for _, row := range all {
 		if !slices.Contains(e.Limits.Blocked, row) {
-			c.rows, c.mustLeave = append(c.rows, row), append(c.mustLeave, s.mustLeave(pos, row))
+			c.rows, c.mustLeave = append(c.rows, row), append(c.mustLeave, s.mustLeave(e.Pos, row))
 		}
 	}
 }

@@ -25,7 +25,9 @@ func (w *worker) solveDuplicates() {
 			m.victims = append(m.victims, w.dedup.Candidate(d, x))
 		}
 		m.solveDuplicate(s, d, leader, m.victims[from:len(m.victims):len(m.victims)])
-		s.options[d.Option].fillCosts(s, &w.verify.charged, &w.relocations)
+		opt := &s.options[d.Option]
+		opt.fillCosts(s, &w.verify.charged)
+		opt.relocate(s, &w.relocations, &d.Entry)
 	}
 }
 

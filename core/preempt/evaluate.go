@@ -27,7 +27,7 @@ func (w *worker) evaluate(slot int32) {
 		s.outcomes[slot] = Insufficient
 		return
 	}
-	e := columns.Entry{Node: fit.Node{Chunk: chunk, Index: i, Rows: chunk.Rows(int(i))}, Slot: slot}
+	e := columns.Entry{Node: fit.Node{Chunk: chunk, Index: i, Rows: chunk.Rows(int(i))}, Pos: pos, Slot: slot}
 	if s.scope.Strict {
 		s.scope.Blocking[slot] = 0
 	}
@@ -46,28 +46,28 @@ func (w *worker) evaluate(slot int32) {
 		w.evaluateFast(&e)
 		return
 	}
-	w.evaluateFully(&e, pos)
+	w.evaluateFully(&e)
 }
 
 // evaluateFully collects the candidates of a node, and lays out its options.
-func (w *worker) evaluateFully(e *columns.Entry, pos int32) {
+func (w *worker) evaluateFully(e *columns.Entry) {
 	s := w.s
 	if s.isShort(&e.Node) {
 		s.outcomes[e.Slot] = Insufficient
 		return
 	}
-	w.candidates.collect(s, &w.guard, e, pos)
+	w.candidates.collect(s, &w.guard, e)
 	if len(w.candidates.rows) == 0 {
 		s.outcomes[e.Slot] = s.missedOutcome(e.Slot, NoCandidates)
 		return
 	}
 	if s.traits.delta == nil {
-		w.layOut(*e)
+		w.layOut(e)
 		return
 	}
 	// The policy decides first which candidates it allows: see limitCandidates.
 	if e.Guarded {
-		w.candidates.addCohorts(s, &w.guard, pos)
+		w.candidates.addCohorts(s, &w.guard, e.Pos)
 	}
 	w.deficit = s.scope.Dims.AppendDeficit(w.deficit[:0], &e.Node, &s.req.Group.Ask)
 	w.lower.Rows = append(w.lower.Rows, w.candidates.rows...)
@@ -153,26 +153,26 @@ func (s *search) isShort(n *fit.Node) bool {
 
 // layOut adds the node's options to the next call, one for each way of serving its
 // devices, each with the candidates that matter to it.
-func (w *worker) layOut(e columns.Entry) {
+func (w *worker) layOut(e *columns.Entry) {
 	s := w.s
 	s.outcomes[e.Slot] = s.missedOutcome(e.Slot, Insufficient)
 	if e.Guarded && s.scope.Strict && s.traits.delta != nil {
 		e.Limits = &columns.Limits{Remote: e.Remote(), All: slices.Clone(w.candidates.rows)}
 	}
 	w.deficit = s.scope.Dims.AppendDeficit(w.deficit[:0], &e.Node, &s.req.Group.Ask)
-	w.candidates.narrow(s, &e, w.deficit)
+	w.candidates.narrow(s, e, w.deficit)
 	if e.AmountsOnly {
-		if n := w.candidates.reachAmounts(s, &e); n > 0 {
+		if n := w.candidates.reachAmounts(s, e); n > 0 {
 			e.Option = s.first[e.Slot]
-			w.addOption(&e, n)
+			w.addOption(e, n)
 		}
 	} else {
 		choices := e.Model().DeviceChoices(&s.req.Group.Ask)
 		for i := s.first[e.Slot]; i < s.first[e.Slot+1]; i++ {
 			e.Option, e.Choice = i, choices[s.options[i].device]
-			w.verify.reset(&e, w.deficit)
-			if n := w.candidates.reach(s, &e, &w.verify.check); n > 0 {
-				w.addOption(&e, n)
+			w.verify.reset(e, w.deficit)
+			if n := w.candidates.reach(s, e, &w.verify.check); n > 0 {
+				w.addOption(e, n)
 			}
 		}
 	}
@@ -181,11 +181,15 @@ func (w *worker) layOut(e columns.Entry) {
 	}
 }
 
-// addOption adds an option with the first n candidates to the next call.
+// addOption adds an option with the first n candidates to the next call, unless the policy
+// cannot distinguish it from an earlier one.
 func (w *worker) addOption(e *columns.Entry, n int) {
-	s := w.s
-	s.reach[e.Slot] = max(s.reach[e.Slot], w.candidates.rows[n-1].Priority)
-	w.batch.Rows = append(w.batch.Rows, w.candidates.rows[:n]...)
+	s, rows := w.s, w.candidates.rows[:n]
+	s.reach[e.Slot] = max(s.reach[e.Slot], rows[n-1].Priority)
+	if w.dedup.IsUsable && e.AmountsOnly && !e.Guarded && w.dedup.Add(&w.batch, &s.scope.Dims, e, w.deficit, rows) {
+		return
+	}
+	w.batch.Rows = append(w.batch.Rows, rows...)
 	w.batch.Add(&s.inputs, e, w.deficit, w.candidates.mustLeave[:n])
 }
 

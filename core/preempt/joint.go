@@ -106,7 +106,7 @@ func (s *search) addJoint(j *Joint, charged *protect.Charges) {
 	for _, v := range j.Victims {
 		o.victims = append(o.victims, protect.RowOf(s.scope.Snap, v))
 	}
-	o.fillCosts(s, charged, nil)
+	o.fillCosts(s, charged)
 	o.fillJoint(s, j)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
@@ -59,35 +60,42 @@ func (o *option) costKey() prune.Key {
 	return cost.Key()
 }
 
-// fillCosts computes the costs of the solution's victims that the chooser reads. If
-// relocations is nil, it omits where they could run.
-func (o *solution) fillCosts(s *search, charged *protect.Charges, relocations *relocate.View) {
+// fillCosts computes the costs of the solution's victims that the chooser reads, except for
+// where they could run.
+func (o *solution) fillCosts(s *search, charged *protect.Charges) {
 	o.highest, o.prioritySum, o.lostWork, o.violations = math.MinInt32, 0, 0, 0
 	for _, row := range o.victims {
 		o.highest = max(o.highest, row.Priority)
 		o.prioritySum += int64(row.Priority)
 	}
-	columns := s.traits.optionColumns
-	if columns.Has(sdk.LostWorkColumn) {
+	read := s.traits.optionColumns
+	if read.Has(sdk.LostWorkColumn) {
 		for _, row := range o.victims {
 			o.lostWork += row.Group.LostWork(row.Alloc.Age(s.req.Now))
 		}
 	}
-	if columns.Has(sdk.BudgetColumns) {
+	if read.Has(sdk.BudgetColumns) {
 		o.violations = s.scope.Budgets.Violations(o.victims, charged)
 	}
-	if o.relocations = o.relocations[:0]; columns.Has(sdk.RelocationColumns) && relocations != nil {
-		for _, row := range o.victims {
-			o.relocations = append(o.relocations, relocations.Of(row))
-		}
-	}
-	if columns.Has(sdk.StartColumn) {
+	if read.Has(sdk.StartColumn) {
 		o.start = math.MaxInt64
 		for _, row := range o.victims {
 			if row.Priority == o.highest {
 				o.start = min(o.start, s.req.Now, row.Start)
 			}
 		}
+	}
+}
+
+// relocate stores where the victims could run, if the chooser reads it. e is the entry of the
+// option.
+func (o *solution) relocate(s *search, view *relocate.View, e *columns.Entry) {
+	o.relocations = o.relocations[:0]
+	if !s.traits.optionColumns.Has(sdk.RelocationColumns) {
+		return
+	}
+	for _, row := range o.victims {
+		o.relocations = append(o.relocations, view.OfNode(row, e.Home(row)))
 	}
 }
 

@@ -20,9 +20,10 @@ func TestFinder_ComputesTotalsAlone(t *testing.T) {
 	for _, id := range []string{"n1", "n2"} {
 		must(txn.NodeWriter().Upsert(coretest.Node(id, 4, 8, 0)))
 	}
-	low := coretest.Job("low").Priority(10).Ask(4, 1, 0).Count(2).Obj()
+	low, other := coretest.Job("low").Priority(10).Ask(4, 1, 0).Obj(), coretest.Job("other").Priority(11).Ask(4, 1, 0).Obj()
 	must(txn.JobWriter().Upsert(low))
-	txn.AllocWriter().Upsert(coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", low, 0, 1, "n2"))
+	must(txn.JobWriter().Upsert(other))
+	txn.AllocWriter().Upsert(coretest.Running("a", low, 0, 0, "n1"), coretest.Running("b", other, 0, 0, "n2"))
 	ask := coretest.Job("ask").Priority(50).Ask(2, 1, 0).Obj()
 	must(txn.JobWriter().Upsert(ask))
 	snap := txn.Commit()

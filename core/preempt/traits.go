@@ -52,7 +52,12 @@ func newTraits(req *Request, snap *state.Snapshot) (t traits) {
 	}
 	info := t.victims.Info()
 	// Outlooks exist after victims were selected.
-	t.columns, t.optionColumns = info.Columns&^sdk.LookAheadColumns, t.chooser.Info().Columns
+	selector := policy.HookScoreVictims
+	if t.victims.Hooks().Has(policy.HookSelectVictims) {
+		selector = policy.HookSelectVictims
+	}
+	t.columns = t.victims.Columns(selector) &^ sdk.LookAheadColumns
+	t.optionColumns = t.chooser.Columns(policy.HookScoreOptions)
 	t.looksAhead = req.LookAhead != nil && t.optionColumns.Has(sdk.LookAheadColumns)
 	t.relocates = t.reads(sdk.RelocationColumns) || t.optionColumns.Has(sdk.RelocationColumns)
 	t.simpleAsk = len(req.Group.Ask.Ports)+len(req.Group.Ask.Devices) == 0
@@ -69,7 +74,7 @@ func newTraits(req *Request, snap *state.Snapshot) (t traits) {
 
 // reads reports whether a hook that limits or selects victims reads a column.
 func (t *traits) reads(column sdk.Columns) bool {
-	return t.columns.Has(column) || t.delta != nil && t.delta.Info().Columns.Has(column)
+	return t.columns.Has(column) || t.delta != nil && t.delta.Columns(policy.HookDelta).Has(column)
 }
 
 // sharesAcrossNodes reports whether a solution holds for all nodes of a class: nothing

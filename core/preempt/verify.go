@@ -168,7 +168,8 @@ func (w *worker) solve(opt *option, e *columns.Entry) {
 	m.assign(opt, e.Rows)
 	m.victims = w.verify.appendVictims(m.victims, e)
 	opt.victims = m.victims[from:len(m.victims):len(m.victims)]
-	opt.fillCosts(w.s, &w.verify.charged, &w.relocations)
+	opt.fillCosts(w.s, &w.verify.charged)
+	opt.relocate(w.s, &w.relocations, e)
 }
 
 // appendVictims appends the rows of the picks, with the cohorts that leave with them.

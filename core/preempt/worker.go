@@ -1,6 +1,7 @@
 package preempt
 
 import (
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/preempt/columns"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
 	"github.com/cede-scheduler/cede/core/preempt/prune"
@@ -77,7 +78,7 @@ func (w *worker) renew() {
 	w.batch.Start(&w.s.inputs, t.columns)
 	w.dedup.Start(t.columns)
 	if t.delta != nil {
-		w.lower.Start(&w.s.inputs, t.delta.Info().Columns)
+		w.lower.Start(&w.s.inputs, t.delta.Columns(policy.HookDelta))
 	}
 }
 

@@ -18,8 +18,9 @@ type instance struct {
 	// The parts that each hook uses, in order.
 	eligible, order, option, bindings []*runningPart
 
-	info  sdk.Info
-	hooks policy.Hooks
+	info    sdk.Info
+	hooks   policy.Hooks
+	columns map[policy.Hooks]sdk.Columns // result of HookColumns
 
 	called []*runningPart // by the last call of a hook
 
@@ -135,10 +136,9 @@ func (i *instance) describe() {
 	if len(i.eligible) > 0 {
 		i.hooks |= policy.HookDelta
 	}
-	for _, list := range [][]*runningPart{i.eligible, i.order, i.option} {
-		for _, p := range list {
-			i.info.Columns |= p.info.Columns
-		}
+	i.columns = map[policy.Hooks]sdk.Columns{
+		policy.HookDelta: columnsOf(i.eligible), policy.HookScoreOptions: columnsOf(i.option),
+		policy.HookScoreVictims: columnsOf(i.order), policy.HookSelectVictims: columnsOf(i.order),
 	}
 	if n := len(i.order); n > 0 {
 		i.hooks |= policy.HookScoreVictims
@@ -146,12 +146,15 @@ func (i *instance) describe() {
 			i.hooks ^= policy.HookScoreVictims | policy.HookSelectVictims
 			i.info.KeepRedundant = i.order[n-1].info.KeepRedundant
 			if n > 1 { // see narrowing
-				i.info.Columns |= sdk.UseColumns | sdk.MustLeaveColumn | sdk.DeviceColumns
+				i.columns[policy.HookSelectVictims] |= sdk.UseColumns | sdk.MustLeaveColumn | sdk.DeviceColumns
 			}
 		}
 		for _, p := range i.order {
 			i.info.Adaptive = i.info.Adaptive || p.info.Adaptive && !p.selects()
 		}
+	}
+	for _, columns := range i.columns {
+		i.info.Columns |= columns
 	}
 	i.info.Ascending = i.isAscending()
 	if len(i.option) > 0 {
@@ -167,6 +170,17 @@ func (i *instance) describe() {
 		i.info.Elastic, i.info.MultiCluster = i.bindings[0].info.Elastic, i.bindings[0].info.MultiCluster
 	}
 }
+
+func columnsOf(parts []*runningPart) (columns sdk.Columns) {
+	for _, p := range parts {
+		columns |= p.info.Columns
+	}
+	return columns
+}
+
+// HookColumns returns the columns that the parts of each hook receive, so that the host fills no
+// others. The caller must not modify it.
+func (i *instance) HookColumns() map[policy.Hooks]sdk.Columns { return i.columns }
 
 // defaultDelta is the base gap of the policy default.
 const defaultDelta = 10

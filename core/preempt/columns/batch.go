@@ -159,8 +159,10 @@ func (b *Batch) Complete(in *Inputs) {
 		b.Cand.Rows.Annotations = Annotations(b.Rows)
 	}
 	if b.columns.Has(sdk.RelocationColumns) {
-		for _, row := range b.Rows {
-			AppendRelocation(&b.Cand.Rows, b.Relocations.Of(row))
+		for o := range b.Entries {
+			for _, row := range b.RowsOf(o) {
+				AppendRelocation(&b.Cand.Rows, b.Relocations.OfNode(row, b.Entries[o].Home(row)))
+			}
 		}
 	}
 }

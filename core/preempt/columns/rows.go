@@ -112,8 +112,8 @@ func FillBudgets(r *sdk.Rows, snap *state.Snapshot, rows []*state.Row) {
 	refs.First = scratch.Sized(refs.First, len(rows)+1)
 	refs.First[0] = 0
 	for i, row := range rows {
-		if under := snap.GroupBudgets(row.Group); len(under) > 0 && row.Started {
-			refs.At = append(refs.At, under...)
+		if row.Started {
+			refs.At = append(refs.At, snap.GroupBudgets(row.Group)...)
 		}
 		refs.First[i+1] = int32(len(refs.At))
 	}

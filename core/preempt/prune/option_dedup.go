@@ -63,8 +63,8 @@ func (d *OptionDedup) Reset() {
 	d.used, d.Duplicates, d.rows = d.used[:0], d.Duplicates[:0], d.rows[:0]
 }
 
-// Add reports whether an option, about to be added to the batch with some candidates,
-// is equal to an earlier one. If so, it becomes its duplicate; otherwise later options
+// Add reports whether an option, about to be added to the batch with some candidates of its
+// node, is equal to an earlier one. Amounts alone must decide there. If so, it becomes its duplicate; otherwise later options
 // may become duplicates of it. After dedupProbes collisions an option is not recorded.
 func (d *OptionDedup) Add(b *columns.Batch, dims *fit.Dims, e *columns.Entry, deficit []int64, rows []*state.Row) bool {
 	at := hashOption(deficit, rows)
@@ -94,7 +94,10 @@ func hashOption(deficit []int64, rows []*state.Row) uint64 {
 	for _, lack := range deficit {
 		h = (h ^ uint64(lack)) * 0x9e3779b97f4a7c15
 	}
-	h = (h ^ uint64(rows[0].Priority) ^ uint64(rows[0].Group.Ask.Vec[model.CPU])) * 0x9e3779b97f4a7c15
+	h = (h ^ uint64(rows[0].Group.Ask.Vec[model.CPU])) * 0x9e3779b97f4a7c15
+	for _, row := range rows {
+		h = (h ^ uint64(row.Priority)) * 0x9e3779b97f4a7c15
+	}
 	return h >> 32
 }
 
@@ -119,14 +122,15 @@ func (d *OptionDedup) isEqual(b *columns.Batch, dims *fit.Dims, o int, e *column
 		if !d.isEqualRow(row, theirs[i]) {
 			return false
 		}
+		if d.byRelocation && d.Relocations.OfNode(row, e.Pos) != d.Relocations.OfNode(theirs[i], b.Entries[o].Pos) {
+			return false
+		}
 	}
 	return true
 }
 
-// isEqualRow reports whether the policy sees the same in two candidates.
+// isEqualRow reports whether the policy sees the same in two candidates, except for where they
+// could run.
 func (d *OptionDedup) isEqualRow(a, b *state.Row) bool {
-	if a.Group != b.Group && (d.byGroup || a.Priority != b.Priority || a.Group.Ask.Vec != b.Group.Ask.Vec) {
-		return false
-	}
-	return !d.byRelocation || d.Relocations.Of(a) == d.Relocations.Of(b)
+	return a.Group == b.Group || !d.byGroup && a.Priority == b.Priority && a.Group.Ask.Vec == b.Group.Ask.Vec
 }
