@@ -156,7 +156,7 @@ func (f *Finder) Release() {
 	for _, w := range f.workers {
 		w.release()
 	}
-	f.search.scope.Snap = nil
+	f.search.scope.Snap, f.search.scope.Committed = nil, nil
 	f.search.relocations.Release()
 	f.index.Release()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/cede-scheduler/cede/core/preempt/fit"
 	"github.com/cede-scheduler/cede/core/preempt/internal/scratch"
 	"github.com/cede-scheduler/cede/core/preempt/protect"
+	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/state"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -24,26 +25,37 @@ type Bound struct {
 	Highest     int32 // priority; math.MinInt32 without victims
 	Victims     int32
 	PrioritySum int64 // each raised by 2^31 and lowered again, so that more victims cost more
+	LostWork    int64 // nanoseconds
 	// Rows is an estimate of the victims, for policies that read them one by one.
 	Rows []*state.Row
+	// Lists are lists of least victims, for such policies with Info.Monotone. The victims of any way
+	// can be paired with those of each list such that each is at least as high in every column.
+	Lists [][]LeastVictim
+}
+
+// A LeastVictim stands for equal fictitious victims of a bound.
+type LeastVictim struct {
+	Priority int32
+	Count    int32
+	LostWork int64 // nanoseconds
+	Use      model.Vector
 }
 
 // A Comparison is the result of a call of ScoreOptions about ways and bounds. Positions count
 // the ways first, then the bounds. It is valid until the next search of its Finder.
-type Comparison struct{ table *optionTable }
+type Comparison struct {
+	table *optionTable
+	// at are the positions in the table. The list of a bound with the highest tiers counts, since
+	// each of them holds.
+	at []int32
+}
 
 // Better reports whether the policy prefers one to another, which is earlier or later.
-func (c Comparison) Better(i, j int) bool { return c.table.better(i, j) }
+func (c Comparison) Better(i, j int) bool { return c.table.better(int(c.at[i]), int(c.at[j])) }
 
-// Cheaper reports whether a tier of one is lower, and those before it are equal.
-func (c Comparison) Cheaper(i, j int) bool {
-	for _, tier := range &c.table.scores.Tiers {
-		if tier[i] != tier[j] {
-			return tier[i] < tier[j]
-		}
-	}
-	return false
-}
+// Key returns the tiers of one. Under a policy with Info.Monotone they do not depend on the others, so
+// that those of several comparisons can be compared.
+func (c Comparison) Key(i int) prune.Key { return c.table.key(int(c.at[i])) }
 
 // Compare calls the policy's ScoreOptions once about ways and bounds. snap is the state before
 // any of them. The policy receives each way as one option: the victims are those of all nodes,
@@ -66,19 +78,50 @@ func (f *Finder) Compare(snap *state.Snapshot, req Request, ways []Joint, bounds
 	}
 	s.addBounds(bounds)
 	err = f.scoreOptions()
-	s.bounds = nil
+	c = Comparison{&f.table, make([]int32, 0, len(ways)+len(bounds))}
+	for i := range ways {
+		c.at = append(c.at, int32(i))
+	}
+	for i, of := range s.boundOf {
+		at := int32(len(ways) + i)
+		if i == 0 || s.boundOf[i-1] != of {
+			c.at = append(c.at, at)
+		} else if err == nil {
+			last := &c.at[len(c.at)-1]
+			if before, key := f.table.key(int(*last)), f.table.key(int(at)); before.Less(&key) {
+				*last = at
+			}
+		}
+	}
+	s.boundOf = s.boundOf[:0]
 	clear(s.boundSolutions)
-	return Comparison{&f.table}, err
+	return c, err
 }
 
-// addBounds adds an option for each bound. Their totals are filled in with the table.
+// addBounds adds an option for each bound, or for each of its lists. Their totals are filled in with
+// the table.
 func (s *search) addBounds(bounds []Bound) {
-	s.bounds, s.boundSolutions = bounds, scratch.Sized(s.boundSolutions, len(bounds))
-	need := make([]float64, s.scope.Snap.Dims().Len())
+	s.boundOf = s.boundOf[:0]
 	for i := range bounds {
-		b, of := &bounds[i], &s.boundSolutions[i]
+		for range max(1, len(bounds[i].Lists)) {
+			s.boundOf = append(s.boundOf, &bounds[i])
+		}
+	}
+	s.boundSolutions = scratch.Sized(s.boundSolutions, len(s.boundOf))
+	need := make([]float64, s.scope.Snap.Dims().Len())
+	readsVictims := s.traits.optionColumns.Has(sdk.VictimColumns)
+	list := 0
+	for i, b := range s.boundOf {
+		of := &s.boundSolutions[i]
 		*of = solution{evaluatedAt: b.Pos, start: s.req.Now, fitBefore: 1, fitAfter: 1, need: need}
-		if s.traits.optionColumns.Has(sdk.VictimColumns) {
+		if list++; i == 0 || s.boundOf[i-1] != b {
+			list = 0
+		}
+		switch {
+		case !readsVictims:
+		case len(b.Lists) > 0:
+			of.victims = s.leastRows(b.Lists[list])
+		default:
 			of.victims = b.Rows
 		}
 		s.addOption(b.Pos, 0)
@@ -87,12 +130,30 @@ func (s *search) addBounds(bounds []Bound) {
 	}
 }
 
+// leastRows returns fictitious victims as rows. They run on no node, have not started for budgets,
+// and have run for as long as the work that they lose: real ones have run for longer.
+func (s *search) leastRows(list []LeastVictim) (rows []*state.Row) {
+	for i := range list {
+		v := &list[i]
+		start := s.req.Now - v.LostWork
+		row := &state.Row{
+			Alloc:    &model.Allocation{NodePos: -1, Started: true, StartTime: start},
+			Group:    &model.Group{Ask: model.Ask{Vec: v.Use}},
+			Priority: v.Priority, Start: start,
+		}
+		for range v.Count {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
 // fillBounds sets the totals of bounds, which are the last options of the table.
-func (t *optionTable) fillBounds(bounds []Bound) {
+func (t *optionTable) fillBounds(bounds []*Bound) {
 	o, first := &t.options, len(t.at)-len(bounds)
-	for i := range bounds {
-		b, at := &bounds[i], first+i
-		o.HighestPriority[at], o.VictimCount[at], o.PrioritySum[at] = b.Highest, b.Victims, b.PrioritySum
+	for i, b := range bounds {
+		at := first + i
+		o.HighestPriority[at], o.VictimCount[at], o.PrioritySum[at], o.LostWork[at] = b.Highest, b.Victims, b.PrioritySum, b.LostWork
 	}
 }
 

@@ -150,7 +150,7 @@ func (t *optionTable) fillTotals(s *search) {
 	if s.traits.optionColumns.Has(sdk.LookAheadColumns) {
 		t.fillOutlooks()
 	}
-	t.fillBounds(s.bounds)
+	t.fillBounds(s.boundOf)
 }
 
 // fillFit fills the rank of every option's node. Components that no rule defines are

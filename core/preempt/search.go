@@ -29,9 +29,9 @@ type search struct {
 	// ceiling: of an earlier version. They are never candidates. If it is not set, fast
 	// paths skip the comparison of jobs.
 	ownBelow bool
-	// bounds are the last options, whose totals are given; see Compare.
-	bounds         []Bound
-	boundSolutions []solution // of bounds; the memory is reused
+	// boundOf are the bounds of the last options, whose totals are given; see Compare.
+	boundOf        []*Bound
+	boundSolutions []solution // of boundOf; the memory is reused
 }
 
 // results hold the results of a search by slot: position in Request.Nodes.
@@ -84,6 +84,9 @@ func (s *search) startView(v *relocate.View) {
 func (s *search) startScope(snap *state.Snapshot) {
 	req, c := &s.req, &s.scope
 	c.Snap, c.Group, c.Now, c.Excluded, c.Order = snap, req.Group, req.Now, req.Excluded, req.TieOrder
+	if c.Committed = nil; req.Evictions != nil {
+		c.Committed = req.Evictions.Committed
+	}
 	c.Ceiling = Ceiling(req.Group.Job.Priority, req.Policy, req.Delta)
 	if c.Affinity = nil; req.Rules != nil {
 		c.Affinity = req.Rules

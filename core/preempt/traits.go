@@ -100,6 +100,10 @@ const boundColumns = sdk.UseColumns | sdk.StartColumn | sdk.LostWorkColumn | sdk
 	sdk.AnnotationColumns | sdk.VictimColumns | sdk.FitColumns | sdk.TimeColumns | sdk.TotalsColumn | sdk.BudgetColumns |
 	sdk.RelocationColumns | sdk.LookAheadColumns
 
+// BoundsVictims reports whether the host can make fictitious victims for a policy that reads some
+// columns.
+func BoundsVictims(read sdk.Columns) bool { return read&^boundColumns == 0 }
+
 // bounding returns how the policy's choice can be bounded. Ports and devices exclude bounds:
 // amounts alone would no longer decide. Options that are played exclude them as well: the best
 // ones before that need not be the best ones after it. So does a column that has no least value,

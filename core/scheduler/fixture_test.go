@@ -70,7 +70,7 @@ func (w *fixture) config(change func(*model.SchedulerConfig)) {
 // job stores a job, or a newer version of it.
 func (w *fixture) job(j *model.Job) {
 	if old := w.store.Snapshot().Job(j.Key()); old != nil {
-		j.Version = old.Version + 1
+		j.Succeed(old)
 	}
 	w.write(func(txn *state.Txn) { must(txn.JobWriter().Upsert(j)) })
 }

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"slices"
 
-	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/gang"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
 )
@@ -25,16 +24,7 @@ func (a *attempt) placeCounted() error {
 		}
 		return gang.Place(e, missing)
 	}
-	missing, err := gang.PlaceTogether(e, missing)
-	if err != nil {
-		return err
-	}
-	for _, g := range feasible.PlacementOrder(e.Job.Groups) {
-		if err := e.PlaceGroup(g, missing[g.Position]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return gang.PlaceInOrder(e, missing)
 }
 
 // onlyReplacements removes instances that replace no running allocation. While a

@@ -1,10 +1,18 @@
 package protect
 
-import "github.com/cede-scheduler/cede/core/model"
+import (
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/state"
+)
 
 // EvictionCounts count the victims of one plan by group, on all nodes and across job
 // versions. The zero value is empty.
 type EvictionCounts struct {
+	// Committed is the state without the plan, if the plan evicts all of its victims or none; nil:
+	// the state of the search. A plan that fails leaves no evictions behind, so that a budget with a
+	// window would never have more slack later, however often the search is repeated.
+	Committed *state.Snapshot
+
 	byKey map[GroupKey]*int32
 	// byGroup finds the same counters by pointer: allocations share the groups of their
 	// job version, and comparing pointers is cheaper than hashing two strings.

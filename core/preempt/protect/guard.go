@@ -99,7 +99,11 @@ func (g *Guard) withinStrict(slot int32, costs Charges) bool {
 // block records that a strict budget kept a candidate on the node of a slot.
 func (g *Guard) block(slot, budget int32) {
 	g.Findings.NonFinal = true // evictions on other nodes change the slack
-	if at := g.scope.Snap.NextEvictionAt(budget, g.scope.Now); at != 0 {
+	snap := g.scope.Committed
+	if snap == nil {
+		snap = g.scope.Snap
+	}
+	if at := snap.NextEvictionAt(budget, g.scope.Now); at != 0 {
 		g.Findings.Recheck.At(at) // and so does time, if the budget limits a rate
 	}
 	g.scope.Blocking[slot] = budget + 1

@@ -25,9 +25,11 @@ type AffinityRules interface {
 // and the limits that follow from both. Only Blocking is written while workers run, each slot
 // by the worker that evaluates its node.
 type Scope struct {
-	Snap  *state.Snapshot
-	Group *model.Group // that evictions make capacity for
-	Now   int64
+	Snap *state.Snapshot
+	// Committed is the state without the plan; nil: evictions of the plan last as well.
+	Committed *state.Snapshot
+	Group     *model.Group // that evictions make capacity for
+	Now       int64
 	// Ceiling is the highest priority that may be evicted.
 	Ceiling int64
 	// Excluded are allocations that are never candidates; nil: none.

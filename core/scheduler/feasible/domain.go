@@ -1,6 +1,10 @@
 package feasible
 
-import "github.com/cede-scheduler/cede/core/model"
+import (
+	"math/bits"
+
+	"github.com/cede-scheduler/cede/core/model"
+)
 
 // A Domain is the set of nodes that share a value of a topology key, such as one rack. A
 // domain of a nested level is the part of it that lies in a domain of the outer level.
@@ -16,6 +20,14 @@ type Domain struct {
 type Span struct {
 	Chunk int
 	Nodes uint64 // one bit for each
+}
+
+// NodeCount returns the number of nodes of the domain.
+func (d *Domain) NodeCount() (n int) {
+	for _, s := range d.Spans {
+		n += bits.OnesCount64(s.Nodes)
+	}
+	return n
 }
 
 // Contains reports whether a node is in the domain.

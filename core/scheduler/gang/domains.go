@@ -8,12 +8,14 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/preempt"
+	"github.com/cede-scheduler/cede/core/preempt/prune"
 	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/scheduler/proposal"
 	"github.com/cede-scheduler/cede/core/scheduler/rank"
 	"github.com/cede-scheduler/cede/core/scheduler/topology"
 	"github.com/cede-scheduler/cede/core/state"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // Groups that must be co-located share a topology domain, such as a rack. The best node for
@@ -28,11 +30,13 @@ import (
 const (
 	maxDomains    = 64
 	maxPlacements = 256 // of instances, once some domain holds all of them
+	maxPricings   = 64  // of all domains of a level
 )
 
 // A way is a successful attempt to place the gang.
 type way struct {
 	preempt.Joint
+	key prune.Key // its tiers, if the policy declares Info.Monotone
 	// The evaluation after the attempt.
 	plan     *proposal.Plan
 	state    proposal.StateMark
@@ -50,14 +54,26 @@ type domainSearch struct {
 	// first is the group about which the policy is called.
 	first    *model.Group
 	monotone bool
+	// limit is the highest priority of a victim with which a way may be cheaper than limited, the best
+	// way when it was found.
+	limit   int64
+	limited *way
 
-	bounds     []preempt.Bound // scratch of boundsOf
+	// unpriced counts the domains that each level may still price, if there are several levels.
+	// Prices of independent levels multiply: without a limit, a few levels would be priced once for
+	// each combination of domains of the levels before.
+	unpriced []int
+
+	bounds     []preempt.Bound // scratch
 	best       *way            // the cheapest so far; nil: none
 	tried      int             // domains
 	placements int
+	steps      int // of searches within domains, and the nodes that they visited
+	visits     int
 	placed     bool // without evictions, so that nothing can be cheaper
 	fits       bool // some domain holds all instances by their amounts
 	cut        bool // a bound was reached
+	infeasible bool // some level has no domain, whatever the domains of the others are
 }
 
 // placeInDomains places the gang with its levels limited to domains. If it returns
@@ -94,13 +110,25 @@ func (s *domainSearch) prepare() {
 		}
 	}
 	s.first = s.order[slices.IndexFunc(s.order, s.isMissing)]
-	s.monotone, s.pricer.ListRows = e.Policy.ChooserInfo()
+	monotone, read := e.Policy.ChooserInfo()
+	s.monotone, s.pricer.Now = monotone, e.Now
+	s.pricer.LostWork = monotone && read.Has(sdk.LostWorkColumn)
+	switch {
+	case !read.Has(sdk.VictimColumns):
+	case monotone:
+		s.pricer.Lists, s.pricer.Annotations = topology.Coarse, read.Has(sdk.AnnotationColumns)
+	default:
+		s.pricer.ListRows = true
+	}
 	if len(s.levels) > 1 {
 		number := map[string]int{}
 		for _, l := range s.levels {
 			number[l.Key] = len(topology.Partition(s.pricer.Snap, l.Key, nil, e.NodesInOrder()))
 		}
 		slices.SortStableFunc(s.levels, func(a, b topology.Level) int { return cmp.Compare(number[a.Key], number[b.Key]) })
+		for _, l := range s.levels {
+			s.unpriced = append(s.unpriced, maxPricings*max(1, number[l.Key])) // a key that no node has is searched once
+		}
 	}
 }
 
@@ -113,7 +141,15 @@ type candidate struct {
 	topology.Price
 	score float64 // of its best node
 	rank  int     // of that node
-	bound bool    // its price may be below the best way
+	// key is the lower one of the tiers of its bounds, if the policy declares Info.Monotone.
+	key  prune.Key
+	fine bool // its price was refined
+}
+
+// mayBeat reports whether a candidate may have a cheaper way than the best one. If the policy does not
+// declare that prices bound its tiers, all of them may.
+func (s *domainSearch) mayBeat(c *candidate) bool {
+	return s.best == nil || !s.monotone || c.key.Less(&s.best.key)
 }
 
 // search tries the domains of a level, the cheapest first. outer is the price of the levels
@@ -124,20 +160,26 @@ func (s *domainSearch) search(level int, outer *topology.Price) error {
 	}
 	l := &s.levels[level]
 	before := s.narrowest(l)
+	if s.unpriced != nil && s.unpriced[level] <= 0 {
+		s.cut = true
+		return nil
+	}
 	list := s.candidates(level, before, outer)
+	if len(list) == 0 {
+		s.infeasible = before == nil
+		return nil
+	}
 	if err := s.sort(l, list); err != nil {
 		return err
 	}
 	defer s.restrict(l, before)
-	var checked *way // the best way when bounds were compared last
 	for i := range list {
-		if s.best != nil && s.best != checked {
-			if err := s.compareBounds(list[i:]); err != nil {
+		if s.best != nil && s.pricer.Lists != topology.NoLists && !list[i].fine && s.mayBeat(&list[i]) {
+			if err := s.refine(level, outer, list[i:]); err != nil {
 				return err
 			}
-			checked = s.best
 		}
-		if s.best != nil && !list[i].bound {
+		if !s.mayBeat(&list[i]) {
 			continue
 		}
 		if s.tried >= maxDomains || s.best != nil && s.placements >= maxPlacements {
@@ -145,7 +187,7 @@ func (s *domainSearch) search(level int, outer *topology.Price) error {
 			return nil
 		}
 		s.restrict(l, list[i].Domain)
-		if err := s.search(level+1, &list[i].Price); err != nil || s.placed {
+		if err := s.search(level+1, &list[i].Price); err != nil || s.placed || s.infeasible {
 			return err
 		}
 	}
@@ -181,17 +223,12 @@ func (s *domainSearch) candidates(level int, within *feasible.Domain, outer *top
 			list = append(list, candidate{Domain: d, rank: rank, Price: topology.Price{Fits: true}})
 		}
 	}
-	prices := make([][]topology.Price, len(l.Groups))
-	// Each group is priced by itself. Together they may need more, but never less.
-	for k, group := range l.Groups {
-		prices[k] = s.pricer.Prices(len(s.missing[group.Position]), group, domains)
-		for i := range list {
-			if c := &list[i]; k == 0 {
-				c.Price = prices[k][i]
-			} else {
-				c.Join(&prices[k][i])
-			}
-		}
+	if s.unpriced != nil {
+		s.unpriced[level] -= len(domains)
+	}
+	total, prices := s.price(l, &s.pricer, domains)
+	for i := range list {
+		list[i].Price = total[i]
 	}
 	s.short.examine(s.levels, level, domains, prices)
 	list = slices.DeleteFunc(list, func(c candidate) bool { return !c.Fits || c.Least.Pos < 0 })
@@ -204,56 +241,98 @@ func (s *domainSearch) candidates(level int, within *feasible.Domain, outer *top
 	return list
 }
 
+// price returns the prices of some domains for all groups of a level, and by group. Each group is
+// priced by itself. Together they may need more, but never less.
+func (s *domainSearch) price(l *topology.Level, pricer *topology.Pricer, domains []*feasible.Domain) (total []topology.Price, each [][]topology.Price) {
+	each = make([][]topology.Price, len(l.Groups))
+	for k, group := range l.Groups {
+		each[k] = pricer.Prices(len(s.missing[group.Position]), group, domains)
+		if k == 0 {
+			if total = each[k]; len(l.Groups) > 1 {
+				total = slices.Clone(total)
+			}
+			continue
+		}
+		for i := range total {
+			total[i].Join(&each[k][i])
+		}
+	}
+	return total, each
+}
+
 // sort sorts candidates by price. Without evictions, all prices are equal, and the domain of the
 // best node comes first.
 func (s *domainSearch) sort(l *topology.Level, list []candidate) error {
-	if len(list) < 2 {
-		return nil
-	}
 	if !s.e.Preemption.Allowed {
-		s.scoreNodes(l, list)
+		if len(list) > 1 {
+			s.scoreNodes(l, list)
+		}
 		slices.SortStableFunc(list, func(a, b candidate) int {
 			return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.rank, b.rank))
 		})
 		return nil
 	}
-	c, err := s.e.Compare(s.first, s.waitingSince(s.first), nil, s.boundsOf(list))
+	if len(list) < 2 && s.best == nil {
+		return nil // its bounds exclude nothing
+	}
+	if s.monotone {
+		if err := s.setKeys(list); err != nil {
+			return err
+		}
+		reorder(list, func(i, j int) int { return slices.Compare(list[i].key[:], list[j].key[:]) })
+		return nil
+	}
+	// The order is an estimate, to which the score counts as well.
+	s.bounds = s.bounds[:0]
+	for i := range list {
+		s.bounds = append(s.bounds, list[i].Least)
+	}
+	c, err := s.e.Compare(s.first, s.waitingSince(s.first), nil, s.bounds)
 	if err != nil {
 		return err
 	}
-	order := make([]int, len(list)) // positions of the lower bound of each
-	for i := range order {
-		if order[i] = 2 * i; s.monotone && c.Cheaper(2*i+1, 2*i) {
-			order[i]++
-		}
-	}
-	less := c.Cheaper
-	if !s.monotone {
-		less = c.Better // an estimate: the score counts as well
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
+	reorder(list, func(i, j int) int {
 		switch {
-		case less(i, j):
+		case c.Better(i, j):
 			return -1
-		case less(j, i):
+		case c.Better(j, i):
 			return 1
 		}
 		return 0
 	})
-	unsorted := slices.Clone(list)
-	for k, i := range order {
-		list[k] = unsorted[i/2]
-	}
 	return nil
 }
 
-// boundsOf returns the two bounds of each candidate. They are valid until the next call.
-func (s *domainSearch) boundsOf(list []candidate) []preempt.Bound {
+// reorder sorts candidates, which are large, by their positions.
+func reorder(list []candidate, compare func(i, j int) int) {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, compare)
+	unsorted := slices.Clone(list)
+	for k, i := range order {
+		list[k] = unsorted[i]
+	}
+}
+
+// setKeys calls the policy about the bounds of candidates.
+func (s *domainSearch) setKeys(list []candidate) error {
 	s.bounds = slices.Grow(s.bounds[:0], 2*len(list))
 	for i := range list {
 		s.bounds = append(s.bounds, list[i].Least, list[i].Above)
 	}
-	return s.bounds
+	c, err := s.e.Compare(s.first, s.waitingSince(s.first), nil, s.bounds)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		least, above := c.Key(2*i), c.Key(2*i+1)
+		if list[i].key = least; above.Less(&least) {
+			list[i].key = above
+		}
+	}
+	return nil
 }
 
 // scoreNodes sets the score and the rank of the best node of every candidate.
@@ -281,22 +360,88 @@ func (s *domainSearch) scoreNodes(l *topology.Level, list []candidate) {
 	}
 }
 
-// compareBounds sets which of the candidates may be cheaper than the best way. If the policy
-// does not declare that prices bound its tiers, all of them may.
-func (s *domainSearch) compareBounds(list []candidate) error {
-	for i := range list {
-		list[i].bound = !s.monotone
-	}
-	if !s.monotone {
-		return nil
-	}
-	c, err := s.e.Compare(s.first, s.waitingSince(s.first), []preempt.Joint{s.best.Joint}, s.boundsOf(list))
-	if err != nil {
+// refined is the number of candidates that are refined at a time, so that goroutines share them.
+const refined = 8
+
+// refine replaces the prices of the next candidates that may be cheaper than the best way by closer
+// ones. They hold for all ways without victims above the limit of the best way: others are not
+// cheaper than it. Refining a candidate takes a small part of the time that an attempt takes, and the
+// prices of all candidates together would take longer than an attempt.
+func (s *domainSearch) refine(level int, outer *topology.Price, list []candidate) error {
+	if err := s.findLimit(); err != nil {
 		return err
 	}
+	var at []int
+	var domains []*feasible.Domain
 	for i := range list {
-		list[i].bound = c.Cheaper(1+2*i, 0) || c.Cheaper(2+2*i, 0)
+		if c := &list[i]; !c.fine && len(at) < refined && s.mayBeat(c) {
+			at, domains = append(at, i), append(domains, c.Domain)
+		}
 	}
+	pricer := s.pricer
+	pricer.Ceiling, pricer.Lists = min(pricer.Ceiling, s.limit), topology.Fine
+	prices, _ := s.price(&s.levels[level], &pricer, domains)
+	closer := make([]candidate, 0, len(at))
+	for k, i := range at {
+		c := &list[i]
+		if c.fine = true; !prices[k].Fits {
+			c.key = prune.HighestKey
+			continue
+		}
+		if c.Price = prices[k]; outer != nil {
+			c.Join(outer)
+		}
+		closer = append(closer, *c)
+	}
+	if len(closer) == 0 {
+		return nil
+	}
+	err := s.setKeys(closer)
+	for _, i := range at {
+		if c := &list[i]; c.key != prune.HighestKey {
+			c.key, closer = closer[0].key, closer[1:]
+		}
+	}
+	return err
+}
+
+// maxProbes is at most the number of priorities of a call about them.
+const maxProbes = 64
+
+// findLimit finds the limit of the best way. It calls the policy about single victims that lose
+// nothing: a way with a victim of at least that priority has at least the same tiers.
+func (s *domainSearch) findLimit() error {
+	if s.limited == s.best {
+		return nil
+	}
+	low := int64(math.MinInt32)
+	for _, v := range s.best.Victims {
+		low = max(low, int64(v.Job.Priority))
+	}
+	pos := s.best.Placed[0].NodePos
+	high := min(s.pricer.Ceiling, math.MaxInt32) + 1
+	for high-low > 1 {
+		var probes []preempt.Bound
+		step := (high - low + maxProbes - 1) / maxProbes
+		for p := low + step; p < high; p += step {
+			probes = append(probes, preempt.Bound{
+				Pos: pos, Highest: int32(p), Victims: 1, PrioritySum: p, Lists: [][]preempt.LeastVictim{{{Priority: int32(p), Count: 1}}},
+			})
+		}
+		c, err := s.e.Compare(s.first, s.waitingSince(s.first), nil, probes)
+		if err != nil {
+			return err
+		}
+		for i := range probes {
+			p := int64(probes[i].Highest)
+			if key := c.Key(i); !key.Less(&s.best.key) {
+				high = p
+				break
+			}
+			low = p
+		}
+	}
+	s.limit, s.limited = low, s.best
 	return nil
 }
 
@@ -309,7 +454,9 @@ func (s *domainSearch) attempt() error {
 	if !s.e.Unplaced.IsEmpty() {
 		s.short.attempt(s.gang)
 		s.rollback()
-		return nil
+		if placed, err := s.searchWithin(); err != nil || !placed {
+			return err
+		}
 	}
 	for _, list := range s.missing {
 		s.placements += len(list)
@@ -319,7 +466,18 @@ func (s *domainSearch) attempt() error {
 	}
 	w := s.takeWay()
 	w.domains = maps.Clone(s.domains)
-	if s.best != nil {
+	switch {
+	case s.monotone:
+		// Scores of domains that bounds exclude are not compared, so that those of others are not either:
+		// of domains with equal tiers the first one wins.
+		c, err := s.e.Compare(s.first, s.waitingSince(s.first), []preempt.Joint{w.Joint}, nil)
+		if err != nil {
+			return err
+		}
+		if w.key = c.Key(0); s.best != nil && !w.key.Less(&s.best.key) {
+			return nil
+		}
+	case s.best != nil:
 		c, err := s.e.Compare(s.first, s.waitingSince(s.first), []preempt.Joint{s.best.Joint, w.Joint}, nil)
 		if err != nil || !c.Better(1, 0) {
 			return err
@@ -327,6 +485,43 @@ func (s *domainSearch) attempt() error {
 	}
 	s.best = w
 	return nil
+}
+
+// searchWithin searches the domains at hand for nodes for all instances of a small gang, after
+// these were not all placed one after another: small instances may use the capacity of every
+// node that suffices for a large one that must follow them, each where its own victims are the
+// cheapest. If it returns false, nothing is placed.
+//
+// All searches together have the bounds of one. Each has a share of them, so that a domain in which
+// capacity is divided too finely for the gang does not use the steps of those that follow.
+func (s *domainSearch) searchWithin() (placed bool, err error) {
+	instances, groups := 0, 0
+	for _, list := range s.missing {
+		instances += len(list)
+		groups += min(1, len(list))
+	}
+	// Invariant: the greedy attempt is incomplete if the gang has several groups.
+	if groups < 2 || instances > maxExchanged || s.gang.infeasible || s.steps >= maxSteps {
+		return false, nil
+	}
+	search := newSearch(s.gang)
+	search.maxSteps, search.maxVisits = min(maxStepsWithin, maxSteps-s.steps), maxNodeVisits-s.visits
+	for i := range search.wanted {
+		if w := &search.wanted[i]; s.domains[w.group] != nil {
+			w.nodes = s.domains[w.group].NodeCount()
+		}
+	}
+	err = s.e.Within(s.domains, func() (err error) {
+		placed, err = search.find(0)
+		return err
+	})
+	s.steps, s.visits = s.steps+search.steps, s.visits+search.visits
+	if !placed || err != nil {
+		s.rollback()
+		return false, err
+	}
+	search.write()
+	return true, nil
 }
 
 // placeWithin places the groups in order, with some of them limited to domains.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
-	"github.com/cede-scheduler/cede/core/scheduler/feasible"
 	"github.com/cede-scheduler/cede/core/scheduler/placement"
 	"github.com/cede-scheduler/cede/core/scheduler/proposal"
 	"github.com/cede-scheduler/cede/core/scheduler/reconcile"
@@ -37,6 +36,16 @@ type mark struct {
 	state    proposal.StateMark
 	unplaced placement.Unplaced
 	plan     int
+	victims  []*model.Allocation // of groups that were placed earlier
+}
+
+// markOf returns the evaluation as it is.
+func markOf(e *placement.Evaluation) mark {
+	m := mark{state: e.State.Mark(), unplaced: e.Unplaced, plan: e.Plan.Mark()}
+	for id := range e.Plan.Evictions() {
+		m.victims = append(m.victims, e.State.Base.Alloc(id))
+	}
+	return m
 }
 
 // Place places all missing instances, given by Group.Position, or none. It returns the
@@ -134,77 +143,11 @@ func (g *gang) place(key string) (placed bool, err error) {
 }
 
 func newGang(e *placement.Evaluation, missing [][]reconcile.Missing, order []*model.Group) *gang {
-	g := &gang{e: e, missing: missing, order: order, start: mark{e.State.Mark(), e.Unplaced, e.Plan.Mark()}}
+	g := &gang{e: e, missing: missing, order: order, start: markOf(e)}
 	if waiting := slices.DeleteFunc(slices.Clone(order), func(group *model.Group) bool { return !g.isMissing(group) }); len(waiting) > 0 && placement.SearchesDomains(e) {
 		g.bound = topology.Levels(e.State.Snapshot(), waiting, false)
 	}
 	return g
-}
-
-// PlaceTogether places the missing instances of the first groups of a job, if they are bound to
-// topology domains and some domains hold all of them, and returns the others. It returns the
-// error of a policy at fault.
-func PlaceTogether(e *placement.Evaluation, missing [][]reconcile.Missing) (others [][]reconcile.Missing, err error) {
-	order := colocatedFirst(e.Job.Groups, missing)
-	if len(order) == 0 {
-		return missing, nil
-	}
-	g := newGang(e, missing, order)
-	if len(g.bound) == 0 {
-		return missing, nil
-	}
-	others = slices.Clone(missing)
-	g.missing = make([][]reconcile.Missing, len(missing))
-	for i := range g.bound {
-		for _, group := range g.bound[i].Groups {
-			g.missing[group.Position], others[group.Position] = missing[group.Position], nil
-		}
-	}
-	e.Plan.Bind("co-located")
-	defer e.Plan.Unbind()
-	placed := false
-	place := func() error {
-		placed, _, err = g.placeInDomains(g.bound)
-		return err
-	}
-	// As for gangs: a domain with enough free capacity is preferred to any move, and moves to
-	// any eviction.
-	if e.Preemption.Allowed || e.Moves.Allowed() {
-		err = e.WithoutPreemption(false, place)
-	}
-	if !placed && err == nil && e.Preemption.Allowed && e.Moves.Allowed() {
-		err = e.WithoutPreemption(true, place)
-	}
-	if !placed && err == nil {
-		err = place()
-	}
-	if err != nil {
-		return others, err
-	}
-	if !placed {
-		g.rollback()
-		return missing, nil
-	}
-	g.recount()
-	return others, nil
-}
-
-// colocatedFirst returns the groups with co-location that are placed before all others. A group
-// that follows another one must not use capacity that this one would have used.
-func colocatedFirst(groups []*model.Group, missing [][]reconcile.Missing) (list []*model.Group) {
-	if !slices.ContainsFunc(groups, func(g *model.Group) bool { return len(g.Colocate) > 0 }) {
-		return nil
-	}
-	for _, g := range feasible.PlacementOrder(groups) {
-		switch {
-		case len(missing[g.Position]) == 0:
-		case len(g.Colocate) == 0:
-			return list
-		default:
-			list = append(list, g)
-		}
-	}
-	return list
 }
 
 // recount makes the counts of the evaluation agree with the plan after victims were retained,
@@ -218,7 +161,7 @@ func (g *gang) recount() {
 			victims = append(victims, e.State.Base.Alloc(group.Evictions[i].AllocID))
 		}
 	}
-	e.ResetEvictions(victims)
+	e.ResetEvictions(g.start.victims, victims)
 }
 
 // isKnownInfeasible reports whether the cached failure of some group still holds.
@@ -292,7 +235,7 @@ func (g *gang) rollback() {
 	e.State.Rollback(g.start.state)
 	e.Unplaced = g.start.unplaced
 	e.Rules.DropCounts()
-	e.ResetEvictions()
+	e.ResetEvictions(g.start.victims)
 }
 
 // fail discards the plan and records for every group why it is not placed.

@@ -252,6 +252,6 @@ func (r *revision) withoutNode(pos int32) (removed [][]reconcile.Missing) {
 	e.State.Apply(kept, victims, model.DesiredEvict)
 	// Some instances of a group are in the state already.
 	e.Rules.Recount()
-	e.ResetEvictions(victims)
+	e.ResetEvictions(r.start.victims, victims)
 	return removed
 }

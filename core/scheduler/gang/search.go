@@ -16,6 +16,7 @@ import (
 // all nodes for one instance.
 const (
 	maxSteps       = 1024
+	maxStepsWithin = 128 // of the search of one choice of domains
 	maxNodeVisits  = 1 << 18
 	maxVictimTries = 256 // exclusion sets per instance and node
 )
@@ -25,13 +26,15 @@ const (
 // if there is one, unless it reaches a bound. States that are reached by several
 // orders of placements are examined once.
 type search struct {
-	e      *placement.Evaluation
-	wanted []wanted
-	path   []step
-	dead   map[string]bool // keys of states from which there is no solution
+	e       *placement.Evaluation
+	earlier []*model.Allocation // victims before the search
+	wanted  []wanted
+	path    []step
+	dead    map[string]bool // keys of states without a solution
 
-	steps, visits int
-	cut           bool // a bound was reached
+	steps, visits       int
+	maxSteps, maxVisits int
+	cut                 bool // a bound was reached
 }
 
 // wanted is an instance to be placed.
@@ -39,6 +42,7 @@ type wanted struct {
 	group   *model.Group
 	missing reconcile.Missing
 	since   int64 // when the group's longest-waiting instance became missing
+	nodes   int   // that a step visits
 }
 
 // A step is an instance that was placed.
@@ -75,11 +79,11 @@ func explain(chosen *option, among []option) {
 }
 
 func newSearch(g *gang) *search {
-	s := &search{e: g.e, dead: map[string]bool{}}
+	s := &search{e: g.e, earlier: g.start.victims, dead: map[string]bool{}, maxSteps: maxSteps, maxVisits: maxNodeVisits}
 	for _, group := range g.order {
-		since := g.waitingSince(group)
+		since, nodes := g.waitingSince(group), g.e.State.Base.NodeCount()
 		for _, m := range g.missing[group.Position] {
-			s.wanted = append(s.wanted, wanted{group, m, since})
+			s.wanted = append(s.wanted, wanted{group, m, since, nodes})
 		}
 	}
 	return s
@@ -102,7 +106,7 @@ func (s *search) find(at int) (found bool, err error) {
 		return true, nil
 	}
 	key := s.pathKey()
-	if s.dead[key] || !s.spend() {
+	if s.dead[key] || !s.spend(s.wanted[at].nodes) {
 		return false, nil
 	}
 	options, protected, err := s.options(&s.wanted[at])
@@ -135,10 +139,9 @@ func (s *search) try(at int, options []option) (found bool, err error) {
 	return false, nil
 }
 
-// spend accounts for a step and returns false if that exceeds a bound.
-func (s *search) spend() bool {
-	nodes := s.e.State.Base.NodeCount()
-	if s.cut = s.cut || s.steps >= maxSteps || s.visits+nodes > maxNodeVisits; s.cut {
+// spend accounts for a step that visits some nodes and returns false if that exceeds a bound.
+func (s *search) spend(nodes int) bool {
+	if s.cut = s.cut || s.steps >= s.maxSteps || s.visits+nodes > s.maxVisits; s.cut {
 		return false
 	}
 	s.steps++
@@ -221,9 +224,9 @@ func (s *search) pop() {
 }
 
 func (s *search) countEvictions() {
-	victims := make([][]*model.Allocation, len(s.path))
+	victims := [][]*model.Allocation{s.earlier}
 	for i := range s.path {
-		victims[i] = s.path[i].option.choice.Victims
+		victims = append(victims, s.path[i].option.choice.Victims)
 	}
 	s.e.ResetEvictions(victims...)
 }

@@ -137,16 +137,15 @@ func (e *Evaluation) Within(domains map[*model.Group]*feasible.Domain, f func() 
 	return err
 }
 
-// ChooserInfo reports whether the totals of an option bound the tiers of the policy that chooses
-// among options (see Info.Monotone), and whether it reads victims one by one.
-func (u *PolicyUse) ChooserInfo() (monotone, readsVictims bool) {
+// ChooserInfo reports whether totals, or least victims, bound the tiers of the policy that chooses
+// among options (see Info.Monotone), and returns the columns that it reads.
+func (u *PolicyUse) ChooserInfo() (monotone bool, read sdk.Columns) {
 	chooser := u.Version
 	if !chooser.Hooks().Has(policy.HookScoreOptions) {
 		chooser = u.Set.Default()
 	}
-	info := chooser.Info()
-	readsVictims = info.Columns.Has(sdk.VictimColumns)
-	return info.Monotone && !readsVictims, readsVictims
+	read = chooser.Columns(policy.HookScoreOptions)
+	return chooser.Info().Monotone && (!read.Has(sdk.VictimColumns) || preempt.BoundsVictims(read)), read
 }
 
 // Workers returns the number of goroutines that may share a search; 0 or 1: one.

@@ -232,6 +232,8 @@ func (x *explainer) nameCounts() {
 		model.CountReason(&x.why.Exhausted, dims.Name(d), n)
 	}
 	for o, n := range x.blocked {
-		model.CountReason(&x.why.Preempted, obstacle(o).describe(x.Ranker.Preemption.Ceiling), n)
+		if n > 0 { // formatting the descriptions takes longer than counting
+			model.CountReason(&x.why.Preempted, obstacle(o).describe(x.Ranker.Preemption.Ceiling), n)
+		}
 	}
 }

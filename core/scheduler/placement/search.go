@@ -45,6 +45,9 @@ func (e *Evaluation) request(g *model.Group, waitingSince int64) (preempt.Reques
 		return preempt.Request{}, open
 	}
 	e.Policy.Consulted = true
+	if e.Job.AllAtOnce {
+		e.evictions.Committed = e.State.Base
+	}
 	return preempt.Request{
 		Group: g, Now: e.Now, Algorithm: e.State.Base.Config().Algorithm, Delta: e.State.Base.Config().PriorityDelta,
 		Waiting: max(0, e.Now-waitingSince), Attempts: e.Eval.Attempts,

@@ -16,7 +16,10 @@ type Plan struct {
 	bound  string         // key of the group that placements share; "": one per node
 	// cohorts holds, per job that is evicted all-or-none, the group that evicts it.
 	// Invariant: all evictions of such a job are in one group.
+	// Between Bind and Unbind, evictions in the bound group are the exception.
 	cohorts map[model.JobKey]int
+	// joins are the jobs of which the bound group and an earlier one evict instances.
+	joins []model.JobKey
 }
 
 // NewPlan returns an empty plan.
@@ -25,7 +28,7 @@ func NewPlan() *Plan { return &Plan{byKey: map[string]int{}} }
 // Clone returns a copy that can be changed independently. Allocations and other values
 // are shared.
 func (p *Plan) Clone() *Plan {
-	c := &Plan{groups: slices.Clone(p.groups), byKey: maps.Clone(p.byKey), bound: p.bound, cohorts: maps.Clone(p.cohorts)}
+	c := &Plan{groups: slices.Clone(p.groups), byKey: maps.Clone(p.byKey), bound: p.bound, cohorts: maps.Clone(p.cohorts), joins: slices.Clone(p.joins)}
 	for i := range c.groups {
 		g := &c.groups[i]
 		g.Placements, g.Updates = slices.Clone(g.Placements), slices.Clone(g.Updates)
@@ -48,8 +51,14 @@ func (p *Plan) Bind(key string) bool {
 	return true
 }
 
-// Unbind ends the effect of Bind.
-func (p *Plan) Unbind() { p.bound = "" }
+// Unbind ends the effect of Bind. Earlier groups that evict some of a cohort whose rest the
+// bound group evicts are merged with it.
+func (p *Plan) Unbind() {
+	for _, job := range p.joins {
+		p.merge(job, p.index(p.bound))
+	}
+	p.bound, p.joins = "", nil
+}
 
 // onNode returns the commit group for changes on a node.
 func (p *Plan) onNode(nodeID string) *model.CommitGroup { return &p.groups[p.nodeIndex(nodeID)] }
@@ -89,6 +98,19 @@ func (p *Plan) Stops() iter.Seq[string] {
 		for i := range p.groups {
 			for _, s := range p.groups[i].Stops {
 				if !yield(s.AllocID) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Evictions yields the IDs of all allocations that the plan evicts.
+func (p *Plan) Evictions() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range p.groups {
+			for _, x := range p.groups[i].Evictions {
+				if !yield(x.AllocID) {
 					return
 				}
 			}
@@ -138,17 +160,28 @@ func (p *Plan) Place(x *Placement) {
 // commit group: evicting the rest of a cohort is only valid if its other members
 // are evicted as well.
 func (p *Plan) joinCohort(job model.JobKey, nodeID string) {
-	from := p.nodeIndex(nodeID)
-	into, found := p.cohorts[job]
+	at := p.nodeIndex(nodeID)
+	other, found := p.cohorts[job]
 	if p.cohorts == nil {
 		p.cohorts = map[model.JobKey]int{}
 	}
-	p.groups[from].Divisible = false
-	if !found || into == from {
-		p.cohorts[job] = from
+	p.groups[at].Divisible = false
+	switch {
+	case !found || other == at:
+		p.cohorts[job] = at
+	case p.bound != "":
+		p.joins = append(p.joins, job) // Rollback could not undo a merger
+	default:
+		p.merge(job, at)
+	}
+}
+
+// merge merges a group with the one that evicts a cohort.
+func (p *Plan) merge(job model.JobKey, at int) {
+	into, from := min(p.cohorts[job], at), max(p.cohorts[job], at)
+	if into == from {
 		return
 	}
-	into, from = min(into, from), max(into, from)
 	g, more := &p.groups[into], &p.groups[from]
 	g.Placements, g.Updates = append(g.Placements, more.Placements...), append(g.Updates, more.Updates...)
 	g.Stops, g.Evictions = append(g.Stops, more.Stops...), append(g.Evictions, more.Evictions...)
@@ -202,7 +235,7 @@ func (p *Plan) GroupAt(mark int) *model.CommitGroup {
 // Rollback removes every commit group added since the mark. The caller must have
 // called Bind with a new key after Mark, so that earlier groups are unchanged.
 func (p *Plan) Rollback(mark int) {
-	p.groups = p.groups[:mark]
+	p.groups, p.joins = p.groups[:mark], nil
 	maps.DeleteFunc(p.byKey, func(_ string, at int) bool { return at >= mark })
 	maps.DeleteFunc(p.cohorts, func(_ model.JobKey, at int) bool { return at >= mark })
 }

@@ -26,23 +26,52 @@ type Level struct {
 // as well: a shared domain then is one possibility among others.
 func Levels(snap *state.Snapshot, groups []*model.Group, loose bool) (levels []Level) {
 	for _, g := range groups {
-		for i := range g.Colocate {
-			t := &g.Colocate[i]
-			if feasible.IsNodeLocal(t) {
-				continue
-			}
-			list := matching(groups, t)
-			value, bound := boundTo(snap, g, t, groups, list)
-			if !bound && !loose {
-				continue
-			}
-			if !slices.Contains(list, g) {
-				list = append(list, g)
-			}
-			levels = join(levels, Level{t.TopologyKey, list, value})
-		}
+		levels = appendLevels(levels, snap, g, groups, loose)
 	}
 	return levels
+}
+
+// appendLevels adds the levels of one group.
+func appendLevels(levels []Level, snap *state.Snapshot, g *model.Group, groups []*model.Group, loose bool) []Level {
+	for i := range g.Colocate {
+		t := &g.Colocate[i]
+		if feasible.IsNodeLocal(t) {
+			continue
+		}
+		list := matching(groups, t)
+		value, bound := boundTo(snap, g, t, groups, list)
+		if !bound && !loose {
+			continue
+		}
+		if !slices.Contains(list, g) {
+			list = append(list, g)
+		}
+		levels = join(levels, Level{t.TopologyKey, list, value})
+	}
+	return levels
+}
+
+// BoundTogether returns the first of some groups and those that must share a domain with it,
+// directly or by way of others, in their order; nil: it is not bound to any domain. The terms of
+// other groups are not examined.
+func BoundTogether(snap *state.Snapshot, groups []*model.Group) (list []*model.Group) {
+	bound, queue := map[*model.Group]bool{}, []*model.Group{groups[0]}
+	for i := 0; i < len(queue); i++ {
+		for _, l := range appendLevels(nil, snap, queue[i], groups, false) {
+			for _, g := range l.Groups {
+				if !bound[g] && g != groups[0] {
+					queue = append(queue, g)
+				}
+				bound[g] = true
+			}
+		}
+	}
+	for _, g := range groups {
+		if bound[g] {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 // boundTo reports whether all instances of a group must be in one domain of a term, and the

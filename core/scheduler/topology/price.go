@@ -20,8 +20,8 @@ type Price struct {
 	// Free and Most are the instances, at most those requested, for which the amounts suffice
 	// without evictions and after that of everything up to the ceiling.
 	Free, Most int
-	// Least is the bound of placements in which the highest victim has the least sufficient priority,
-	// and Above that of all others: each placement costs at least as much as one of the two.
+	// Least is the bound of placements in which the highest victim has the least sufficient priority, or
+	// little more, and Above that of all others: each placement costs at least as much as one of the two.
 	// The former is close, because the candidates of few priorities leave little choice.
 	Least, Above preempt.Bound
 }
@@ -36,6 +36,12 @@ type Pricer struct {
 	Stopped map[string]bool
 	// ListRows requests Bound.Rows.
 	ListRows bool
+	// Lists requests Bound.Lists.
+	Lists Detail
+	// LostWork and Annotations state that the policy reads these columns.
+	LostWork, Annotations bool
+	// Now is the time up to which work is lost, in Unix nanoseconds.
+	Now int64
 	// Workers is the number of goroutines; 0 or 1: one.
 	Workers int
 }
@@ -51,6 +57,8 @@ type pricing struct {
 	steps  []int64
 	offers []offer
 	costs  []cost
+	lister lister
+	next   int32 // least priority of any allocation above the ceiling of the pass at hand
 
 	// Of the node at hand.
 	left    model.Vector // free, and released so far
@@ -58,6 +66,7 @@ type pricing struct {
 	// amounts are the requests of the candidates, ascending by priority.
 	amounts []*model.Vector
 	sums    []int64 // of the raised priorities of the first n candidates
+	lost    []int64 // work that each of them loses, ascending; empty: the policy does not read it
 }
 
 // step returns how many more instances of a node fit once everything up to a priority left, as a
@@ -77,6 +86,7 @@ type offer struct {
 	more        int   // instances
 	victims     int64 // scaled by victimScale, rounded down
 	sum         int64 // of raised priorities, rounded down
+	lost        int64 // nanoseconds, rounded down
 	// rows is the number of candidates that the first instance needs at least.
 	rows int
 }
@@ -126,20 +136,60 @@ func (p *pricing) price(checker *feasible.NodeChecker, need int, d *feasible.Dom
 	if !ok {
 		return price
 	}
-	price.Fits, price.Least.Highest, price.Above.Highest = true, highest, highest+1
+	price.Fits, price.Least.Highest = true, highest
 	p.fill(&price.Above, need-p.free)
 	p.addNodes(checker, need, d, int64(highest))
 	p.fill(&price.Least, need-p.free)
 	if p.ListRows {
 		p.listRows(&price.Least, need-p.free)
 	}
+	top := highest
+	if p.Lists == Fine {
+		top = p.widen(&price.Least, checker, need, d)
+	}
+	if p.Lists != NoLists {
+		p.lister.collect(p, checker, d)
+		price.Least.Lists = p.lister.list(p, need, int64(top), highest)
+	}
+	if int64(p.next) > p.Ceiling {
+		price.Above = price.Least // nothing else may be evicted
+		return price
+	}
+	price.Above.Highest = p.next
+	if p.Lists != NoLists {
+		price.Above.Lists = p.lister.list(p, need, p.Ceiling, highest)
+	}
 	return price
+}
+
+// maxWidened is the number of further priorities that widen examines.
+const maxWidened = 4
+
+// widen makes the bound of the least sufficient priority hold for the next priorities as well, as long
+// as their candidates do not lower it, and returns the last one. The other bound starts above it, and
+// is closer than if it started at candidates that make no difference.
+func (p *pricing) widen(b *preempt.Bound, checker *feasible.NodeChecker, need int, d *feasible.Domain) (top int32) {
+	top = b.Highest
+	for range maxWidened {
+		next := p.next
+		if int64(next) > p.Ceiling {
+			break
+		}
+		wider := *b
+		p.addNodes(checker, need, d, int64(next))
+		if p.fill(&wider, need-p.free); wider.Victims < b.Victims || wider.LostWork < b.LostWork {
+			p.next = next
+			break
+		}
+		*b, top = wider, next
+	}
+	return top
 }
 
 // addNodes adds the offers of the nodes of a domain if everything up to a ceiling may be evicted,
 // and returns the position of some feasible node; -1: there is none.
 func (p *pricing) addNodes(checker *feasible.NodeChecker, need int, d *feasible.Domain, ceiling int64) (pos int32) {
-	p.free, p.steps, p.offers, p.ceiling, pos = 0, p.steps[:0], p.offers[:0], ceiling, -1
+	p.free, p.steps, p.offers, p.ceiling, p.next, pos = 0, p.steps[:0], p.offers[:0], ceiling, math.MaxInt32, -1
 	eachNode(p.Snap, d, func(chunk *state.Chunk, c, i int) {
 		if p.free >= need || !checker.Feasible(chunk, i) {
 			return
@@ -154,12 +204,15 @@ func (p *pricing) addNodes(checker *feasible.NodeChecker, need int, d *feasible.
 
 // addNode adds the offer of a node. Nodes without candidates add their free instances alone.
 func (p *pricing) addNode(chunk *state.Chunk, c, i int) {
-	p.left, p.largest, p.amounts, p.sums = model.Vector{}, model.Vector{}, p.amounts[:0], append(p.sums[:0], 0)
+	p.left, p.largest, p.amounts, p.sums, p.lost = model.Vector{}, model.Vector{}, p.amounts[:0], append(p.sums[:0], 0), p.lost[:0]
 	ask := &p.group.Ask
 	for _, d := range ask.Dims {
 		p.left[d] = chunk.Free(int(d))[i]
 	}
 	mayEvict := int64(chunk.MinPriority(i)) <= p.ceiling
+	if !mayEvict {
+		p.next = min(p.next, chunk.MinPriority(i))
+	}
 	if !mayEvict && len(p.Stopped) == 0 {
 		p.free += fitting(&p.left, ask, p.perNode)
 		return
@@ -192,7 +245,8 @@ func (p *pricing) release(rows []state.Row, fits int) int {
 	ask, own := &p.group.Ask, p.group.Job
 	for x := range rows {
 		row := &rows[x]
-		if int64(row.Priority) > p.ceiling || fits >= p.perNode {
+		if int64(row.Priority) > p.ceiling {
+			p.next = min(p.next, row.Priority)
 			break
 		}
 		if j := row.Group.Job; j.NonPreemptible || j.ID == own.ID && j.Namespace == own.Namespace {
@@ -200,8 +254,12 @@ func (p *pricing) release(rows []state.Row, fits int) int {
 		}
 		amounts := &row.Group.Ask.Vec
 		p.amounts, p.sums = append(p.amounts, amounts), append(p.sums, p.sums[len(p.sums)-1]+int64(row.Priority)+raise)
+		if p.LostWork {
+			p.lost = append(p.lost, lostWork(row, p.Now))
+		}
 		// Rows that free nothing requested stay candidates: fewer of them would not suffice either.
-		one, several := true, fits+1 < p.perNode // more instances fit
+		// So do rows beyond those that suffice: fewer of them may make room for as many.
+		one, several := fits < p.perNode, fits+1 < p.perNode // more instances fit
 		for _, d := range ask.Dims {
 			p.left[d] += amounts[d]
 			p.largest[d] = max(p.largest[d], amounts[d])
@@ -224,6 +282,10 @@ func (p *pricing) release(rows []state.Row, fits int) int {
 // evictions.
 func (p *pricing) makeOffer(free *model.Vector, fits, most, c, i int) offer {
 	o := offer{chunk: c, node: i, more: most - fits, victims: math.MaxInt64, sum: math.MaxInt64}
+	p.sumLostWork()
+	if p.LostWork {
+		o.lost = math.MaxInt64
+	}
 	rows := 1
 	for n := 1; n <= o.more; n++ {
 		rows = p.fewestRows(free, fits+n, rows)
@@ -234,8 +296,28 @@ func (p *pricing) makeOffer(free *model.Vector, fits, most, c, i int) offer {
 		if p.sums[rows]/int64(n) < o.sum { // a lower bound of the least sum
 			o.sum = min(o.sum, p.leastSum(free, fits+n, rows)/int64(n))
 		}
+		if p.LostWork {
+			o.lost = min(o.lost, p.lost[rows-1]/int64(n))
+		}
 	}
 	return o
+}
+
+// sumLostWork replaces the lost work of the candidates of a node by the least lost work of the first
+// one, two, and so on.
+func (p *pricing) sumLostWork() {
+	slices.Sort(p.lost)
+	for i := 1; i < len(p.lost); i++ {
+		p.lost[i] += p.lost[i-1]
+	}
+}
+
+// lostWork returns the work that the eviction of a row loses, in nanoseconds.
+func lostWork(row *state.Row, now int64) int64 {
+	if !row.Started {
+		return 0
+	}
+	return row.Group.LostWork(now - row.Start)
 }
 
 // leastSum returns the least raised sum of candidates that make room for n instances, of which
@@ -308,6 +390,9 @@ func (p *pricing) fill(b *preempt.Bound, need int) {
 	victims := p.cheapest(need, func(o *offer) int64 { return o.victims })
 	b.Victims = int32((victims + victimScale - 1) / victimScale)
 	b.PrioritySum = p.cheapest(need, func(o *offer) int64 { return o.sum }) - int64(b.Victims)*raise
+	if p.LostWork {
+		b.LostWork = p.cheapest(need, func(o *offer) int64 { return o.lost })
+	}
 }
 
 // cheapest returns the least cost of so many instances.
@@ -349,11 +434,21 @@ func (p *pricing) listRows(b *preempt.Bound, need int) {
 func (p *Price) Join(o *Price) {
 	highest := max(p.Least.Highest, o.Least.Highest)
 	least := joined(p.leastAt(highest), o.leastAt(highest))
+	next := min(nextAfter(highest, p.Above.Highest), nextAfter(highest, o.Above.Highest))
 	p.Fits, p.Above = p.Fits && o.Fits, joined(&p.Above, &o.Above)
 	if least.Highest = highest; highest > math.MinInt32 {
-		p.Above.Highest = highest + 1
+		p.Above.Highest = next
 	}
 	p.Least = least
+}
+
+// nextAfter returns the least priority above highest that a victim of a group may have, if next is
+// that above the least sufficient priority of the group.
+func nextAfter(highest, next int32) int32 {
+	if next > highest {
+		return next
+	}
+	return highest + 1
 }
 
 // leastAt returns the bound of placements in which no victim of any group has a priority above
@@ -373,7 +468,9 @@ func joined(a, b *preempt.Bound) preempt.Bound {
 	victims := max(a.Victims, b.Victims)
 	return preempt.Bound{
 		Pos: a.Pos, Highest: max(a.Highest, b.Highest), Victims: victims, PrioritySum: sum - int64(victims)*raise,
-		Rows: append(slices.Clip(a.Rows), b.Rows...),
+		LostWork: max(a.LostWork, b.LostWork),
+		Rows:     append(slices.Clip(a.Rows), b.Rows...),
+		Lists:    append(slices.Clip(a.Lists), b.Lists...), // each list holds by itself
 	}
 }
 

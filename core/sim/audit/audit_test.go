@@ -270,6 +270,17 @@ func TestCheck_FindsMutants(t *testing.T) {
 	}
 }
 
+// The members of a gang are placed together, so that its co-location is checked after its plan.
+func TestCheck_FindsGangThatDependsOnItsVictims(t *testing.T) {
+	t.Parallel()
+	run := played(t)
+	jobOf(t, &run, "gang").Groups[0].Colocate = []scenario.LabelTerm{{Labels: map[string]string{"app": "mpi"}, TopologyKey: "zone"}}
+	found := audit.Check(run)
+	if !slices.ContainsFunc(found, func(f audit.Finding) bool { return strings.Contains(f.Text, "depends on a victim of its plan") }) {
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestCheck_FindsMutantsOfMoves(t *testing.T) {
 	t.Parallel()
 	run := playedMove(t)

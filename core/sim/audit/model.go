@@ -114,6 +114,8 @@ type alloc struct {
 	victims   []*alloc
 	interrupt bool   // its node was down while it was live
 	from      string // allocation on another node that it continues
+	// first holds the co-location terms of which it was the first match when it was placed.
+	first []*labelTerm
 }
 
 // age returns how long the allocation has run, in nanoseconds.

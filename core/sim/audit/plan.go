@@ -209,6 +209,11 @@ func (c *checker) place(p *plan, a *alloc) {
 		if why != "" {
 			c.report("topology", "%s must not be placed on %s: %s", a.id, a.node.id, why)
 		}
+		for i := range a.group.Colocate {
+			if t := &a.group.Colocate[i]; c.isFirst(a.group, t, nil) {
+				a.first = append(a.first, t)
+			}
+		}
 	}
 	c.checkWorkOf(a)
 	a.placedAt = c.now
@@ -242,7 +247,8 @@ func (c *checker) checkColocation(p *plan) {
 	}
 	for _, a := range p.placed {
 		for i := range a.group.Colocate {
-			if why := c.apart(a.node, a.group, &a.group.Colocate[i], a); why != "" {
+			t := &a.group.Colocate[i]
+			if why := c.apart(a.node, a.group, t, a); why != "" && !slices.Contains(a.first, t) {
 				c.report("topology", "%s on %s depends on a victim of its plan: %s", a.id, a.node.id, why)
 			}
 		}

@@ -101,20 +101,25 @@ func (c *cluster) apart(n *node, g *group, t *labelTerm, self *alloc) string {
 	if !ok {
 		return "no topology key " + t.TopologyKey
 	}
-	total := 0
 	for _, o := range c.order {
-		if !o.live || o == self || o.group.job.namespace != g.job.namespace || !matches(t, o.group) {
-			continue
-		}
-		total++
-		if d, has := o.node.domain(t.TopologyKey); has && d == domain {
+		if d, has := o.node.domain(t.TopologyKey); has && d == domain && o != self && isTarget(t, g, o) {
 			return ""
 		}
 	}
-	if total == 0 && matches(t, g) {
+	if c.isFirst(g, t, self) {
 		return ""
 	}
 	return fmt.Sprintf("no allocation with %v in %s %s", t.Labels, t.TopologyKey, domain)
+}
+
+// isTarget reports whether an allocation is a match of a co-location term of a group.
+func isTarget(t *labelTerm, g *group, o *alloc) bool {
+	return o.live && o.group.job.namespace == g.job.namespace && matches(t, o.group)
+}
+
+// isFirst reports whether a group matches its own co-location term, and no allocation does.
+func (c *cluster) isFirst(g *group, t *labelTerm, self *alloc) bool {
+	return matches(t, g) && !slices.ContainsFunc(c.order, func(o *alloc) bool { return o != self && isTarget(t, g, o) })
 }
 
 // skewed checks hard spreads.

@@ -171,6 +171,7 @@ func TestMixes_StayExplained(t *testing.T) {
 		{700386, "a gang of groups with devices and without is compared by its group without"},
 		{703788, "a member outside a strict budget leaves with members under it, which other evictions have used up"},
 		{703849, "the revision of a gang finds a way that evicts an all-or-none job on other nodes"},
+		{943424, "the first instance that matches its own co-location term needs no other, and a later group with its label goes elsewhere"},
 		{94148, "of two groups that must be near each other, one was placed near another job first"},
 	} {
 		t.Run(strconv.FormatUint(tt.seed, 10), func(t *testing.T) {
