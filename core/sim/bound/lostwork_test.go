@@ -63,6 +63,10 @@ func TestFinish_BoundsTheRun(t *testing.T) {
 	if report.Run.Unplaced != 2 || run.Metrics.Unplaced != 2 {
 		t.Errorf("%d unplaced, bound %d, want 2", run.Metrics.Unplaced, report.Run.Unplaced)
 	}
+	// Of the priorities 10, 40, 60 and 90, the two highest fit.
+	if report.Run.UnplacedWeightBound != 11+41 || *run.Metrics.UnplacedWeightBound != 11+41 || *run.Metrics.UnplacedWeight != 11+41 {
+		t.Errorf("weight %d, bounds %+v, want 52", *run.Metrics.UnplacedWeight, report.Run)
+	}
 	if m := run.Metrics; m.LostWorkBound == nil || *m.LostWorkBound != 0.583333 || *m.UnplacedBound != 2 {
 		t.Errorf("metrics %+v", m.Optimality)
 	}

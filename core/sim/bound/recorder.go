@@ -88,7 +88,8 @@ type Recorder struct {
 	// EvictionsOnly limits the report to the lost work of decisions that evict or move, compared
 	// with the cheapest evictions: no answer moves instances, and work that was left unplaced is
 	// not examined, which takes most of the time. A decision that moves instances may cost less
-	// than its bound; its regret is then negative.
+	// than its bound; its regret is then negative. If evictions alone do not suffice, its bound is
+	// its own cost.
 	EvictionsOnly bool
 
 	limit  int64
@@ -123,6 +124,9 @@ func (r *Recorder) examine(d *Decision) Regret {
 	if out.Cost > 0 {
 		problem, dropped := build(d, d.Placed, r.costs, !r.EvictionsOnly)
 		result := Solve(problem, r.limit)
+		if result.Lower == Infinite && r.EvictionsOnly && len(d.Moved) > 0 {
+			result.Lower = out.Cost
+		}
 		if problem.moves(result.Answer) {
 			dropped = append(dropped, placesOfMoved)
 		}

@@ -373,7 +373,7 @@ func TestMetrics_EveryNumberIsDefined(t *testing.T) {
 	full := Metrics{
 		VictimsPerPreemption: &PerPreemption{}, RegretVictims: &one, Waste: Waste{Moved: &one, WastedWork: map[string]float64{"cpu": 1}, WastedHours: map[string]float64{"cpu": 1}}, Goodput: &share,
 		BudgetViolations: &one, GangsBroken: &one, QueueDelay: map[string]Quantiles{"1": {}},
-		Replicas: Replicas{&one, &one, &one}, Optimality: Optimality{&one, &share, &one, &share, &share, &share, &share, &one, &share},
+		Replicas: Replicas{&one, &one, &one}, Optimality: Optimality{&one, &share, &one, &share, &share, &share, &share, &one, &one, &one, &share},
 		Utilisation: map[string]float64{"cpu": 1}, Fragmentation: map[string]float64{"cpu": 1}, Jain: &share, DecisionLatency: &Latency{},
 	}
 	var keys map[string]any

@@ -10,15 +10,17 @@ type Replicas struct {
 // Optimality compares a run with lower bounds, which core/sim/bound computes. Work is in
 // hours of the whole cluster. All fields are nil if no bounds were requested.
 type Optimality struct {
-	BoundedDecisions  *int     `json:"boundedDecisions,omitempty"`
-	ProvenOptimal     *float64 `json:"provenOptimal,omitempty"`
-	MissedPlacements  *int     `json:"missedPlacements,omitempty"`
-	DecisionLoss      *float64 `json:"decisionLoss,omitempty"`
-	DecisionLossBound *float64 `json:"decisionLossBound,omitempty"`
-	OptimalityGap     *float64 `json:"optimalityGap,omitempty"`
-	DecisionRegret    *float64 `json:"decisionRegret,omitempty"`
-	UnplacedBound     *int     `json:"unplacedBound,omitempty"`
-	LostWorkBound     *float64 `json:"lostWorkBound,omitempty"`
+	BoundedDecisions    *int     `json:"boundedDecisions,omitempty"`
+	ProvenOptimal       *float64 `json:"provenOptimal,omitempty"`
+	MissedPlacements    *int     `json:"missedPlacements,omitempty"`
+	DecisionLoss        *float64 `json:"decisionLoss,omitempty"`
+	DecisionLossBound   *float64 `json:"decisionLossBound,omitempty"`
+	OptimalityGap       *float64 `json:"optimalityGap,omitempty"`
+	DecisionRegret      *float64 `json:"decisionRegret,omitempty"`
+	UnplacedBound       *int     `json:"unplacedBound,omitempty"`
+	UnplacedWeight      *int     `json:"unplacedWeight,omitempty"`
+	UnplacedWeightBound *int     `json:"unplacedWeightBound,omitempty"`
+	LostWorkBound       *float64 `json:"lostWorkBound,omitempty"`
 }
 
 // optimality adds the figures of the comparison with bounds.
@@ -31,6 +33,8 @@ func (f *flat) optimality(o *Optimality) {
 	f.maybeReal("optimalityGap", o.OptimalityGap)
 	f.maybeReal("decisionRegret", o.DecisionRegret)
 	f.maybe("unplacedBound", o.UnplacedBound)
+	f.maybe("unplacedWeight", o.UnplacedWeight)
+	f.maybe("unplacedWeightBound", o.UnplacedWeightBound)
 	f.maybeReal("lostWorkBound", o.LostWorkBound)
 }
 
@@ -76,7 +80,15 @@ var optimalityDefinitions = []Definition{
 	},
 	{
 		"unplacedBound", "", Lower, true, false,
-		"A lower bound on unplaced for every policy and schedule, also one that knows the future.",
+		"A lower bound on unplaced for every policy and schedule, also one with knowledge of the future.",
+	},
+	{
+		"unplacedWeight", "", Lower, false, false,
+		"The instances of unplaced, each with the priority of its job plus 1 as its weight, or 1 if the priority is negative.",
+	},
+	{
+		"unplacedWeightBound", "", Lower, true, false,
+		"A lower bound on unplacedWeight for every policy and schedule, also one with knowledge of the future.",
 	},
 	{
 		"lostWorkBound", "cluster-hours", Lower, true, false,
