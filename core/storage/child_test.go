@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,8 @@ func child(role, dir string) int {
 		err = childAppends(dir, raftlog.Config{}, false)
 	case "fill to the last byte":
 		err = childAppends(dir, raftlog.Config{MinFree: -1}, false)
+	case "close when full":
+		err = childClosesWhenFull(dir)
 	case "open":
 		err = childOpens(dir)
 	case "doctor":
@@ -54,6 +57,30 @@ func child(role, dir string) int {
 		send("error %v", err)
 	}
 	return 0
+}
+
+// childClosesWhenFull stores entries and history, fills the disk to the last byte, and closes
+// the directory.
+func childClosesWhenFull(dir string) error {
+	s, err := storage.Open(storage.Config{Dir: dir, Log: storagetest.SmallLogConfig()})
+	if err != nil {
+		return err
+	}
+	for i := uint64(1); i <= 1000; i++ {
+		if err := s.Log().StoreLog(storagetest.Entry(i, 1)); err != nil {
+			return err
+		}
+	}
+	filler, err := os.Create(filepath.Join(dir, "..", "filler"))
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4096))
+	}
+	send("closed: %v", s.Close())
+	send("closed again: %v", s.Close())
+	return nil
 }
 
 // childAppends appends entries, deletes the newest and optionally the oldest, and reports

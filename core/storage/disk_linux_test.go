@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 
+	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/datadir"
 	"github.com/cede-scheduler/cede/core/storage/raftlog"
 	"github.com/cede-scheduler/cede/core/storage/storagetest"
@@ -67,6 +68,32 @@ func TestFullDisk_LosesNothingWithoutReserve(t *testing.T) {
 	t.Logf("after entry %d the child printed %.200s", a.last, out)
 	grow("500") // compaction requires the same space again
 	a.check(t, dir)
+}
+
+// Badger writes tables when it closes, which a full disk does not hold. The process ends
+// without them, and the journal has every entry.
+func TestFullDisk_ClosesWithoutFault(t *testing.T) {
+	disk, _ := smallDisk(t, "200")
+	dir := filepath.Join(disk, "server")
+	out := run(t, "close when full", dir)
+	if strings.Count(out, "not enough disk space") != 4 || strings.Contains(out, "died") {
+		t.Errorf("child printed %.3000s", out)
+	}
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.Open(storage.Config{Dir: dir, Log: storagetest.SmallLogConfig()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if last, err := s.Log().LastIndex(); err != nil || last != 1000 {
+		t.Errorf("last entry %d, error %v; want 1000", last, err)
+	}
 }
 
 // Tables of an interrupted compaction do not prevent opening, which deletes them.

@@ -3,10 +3,8 @@ package storage
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"io/fs"
-	"strings"
 
 	"github.com/hashicorp/raft"
 
@@ -24,8 +22,11 @@ func (s *Store) ServerID(newID func() string) (string, error) {
 	if d, ok := errors.AsType[*datadir.DamageError](err); ok {
 		return "", datadir.NameMembers(d, s.configurations())
 	}
-	if err != nil || id.Checked && id.Value != "" {
-		return id.Value, err
+	if err != nil {
+		return "", err
+	}
+	if id.Checked && id.Value != "" {
+		return id.Value, s.bindLog(id.Value)
 	}
 	if err := datadir.CheckServerID(s.layout, id, s.hasEntries(), s.configurations()); err != nil {
 		return "", err
@@ -36,7 +37,34 @@ func (s *Store) ServerID(newID func() string) (string, error) {
 		// Written by an earlier release, or by an operator as the remedy of damage.
 		s.logger.Info("server ID had no checksum and was accepted", "path", s.layout.NodeID(), "id", id.Value)
 	}
-	return id.Value, checkedfile.Write(s.layout.NodeID(), []byte(id.Value), 0o600)
+	owner, err := s.log.Get(raftlog.OwnerKey)
+	if err == nil {
+		err = datadir.CheckOwner(s.layout, id.Value, string(owner))
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := checkedfile.Write(s.layout.NodeID(), []byte(id.Value), 0o600); err != nil {
+		return "", err
+	}
+	return id.Value, s.bindLog(id.Value)
+}
+
+// bindLog verifies that the log belongs to the server, and records it in a log that has no
+// owner yet. The file with the ID is written before: an owner without a file would refuse
+// every new ID. A full disk does not prevent the start, so that the owner is recorded later.
+func (s *Store) bindLog(id string) error {
+	owner, err := s.log.Get(raftlog.OwnerKey)
+	if err != nil || id == "" {
+		return err
+	}
+	if len(owner) > 0 {
+		return datadir.CheckOwner(s.layout, id, string(owner))
+	}
+	if err := s.log.Set(raftlog.OwnerKey, []byte(id)); err != nil {
+		s.logger.Warn("failed to record the server ID in the raft log", "path", s.layout.Log(), "err", err)
+	}
+	return nil
 }
 
 // ClusterID returns the ID of the server's cluster, or "" if it is not known. A file
@@ -53,33 +81,15 @@ func (s *Store) ClusterID() (string, error) {
 // first call. Unlike an ID, it may be replaced: delete the file, and certificates that were
 // written before are verified with the public key of then.
 func (s *Store) DecisionKey() (ed25519.PrivateKey, error) {
-	path := s.layout.DecisionKey()
-	content, _, err := checkedfile.Read(path)
-	if err == nil {
-		seed, decodeErr := hex.DecodeString(strings.TrimSpace(string(content)))
-		if decodeErr != nil || len(seed) != ed25519.SeedSize {
-			return nil, decisionKeyDamage(path, "not a key")
-		}
-		return ed25519.NewKeyFromSeed(seed), nil
+	key, err := datadir.ReadDecisionKey(s.layout)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
 	}
-	switch {
-	case errors.Is(err, checkedfile.ErrChecksum):
-		return nil, decisionKeyDamage(path, err.Error())
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
-	_, key, err := ed25519.GenerateKey(rand.Reader)
+	_, key, err = ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	return key, checkedfile.Write(path, []byte(hex.EncodeToString(key.Seed())), 0o600)
-}
-
-func decisionKeyDamage(path, problem string) error {
-	return &datadir.DamageError{
-		Part: "key of decision certificates", Path: path, Problem: problem,
-		Remedy: "restore it from a backup, or delete it: the server then creates another one",
-	}
+	return key, datadir.WriteDecisionKey(s.layout, key)
 }
 
 // StoreClusterID stores the cluster ID durably. The write is atomic: a partial ID would

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,83 @@ func TestServerID_IsCreatedOnce(t *testing.T) {
 	}
 }
 
+// A log, or an ID, of another server is refused: the server would vote twice, or lose
+// entries that it has acknowledged. A log of an earlier release gets its owner at the start.
+func TestServerID_LogOfAnotherServerIsRefused(t *testing.T) {
+	members := raft.Configuration{Servers: []raft.Server{{ID: "one", Address: "10.0.0.1:4647"}, {ID: "two", Address: "10.0.0.2:4647"}}}
+	idOf := func(dir, id string) (string, error) {
+		t.Helper()
+		s, err := storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.ServerID(func() string { return id })
+		if last, _ := s.Log().LastIndex(); last == 0 {
+			err = errors.Join(err, s.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(members)}}))
+		}
+		return got, errors.Join(err, s.Close())
+	}
+	one, two := t.TempDir(), t.TempDir()
+	for dir, id := range map[string]string{one: "one", two: "two"} {
+		if got, err := idOf(dir, id); got != id || err != nil {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	swap := func(name string) {
+		t.Helper()
+		for _, move := range [][2]string{{filepath.Join(one, name), filepath.Join(one, "x")}, {filepath.Join(two, name), filepath.Join(one, name)}, {filepath.Join(one, "x"), filepath.Join(two, name)}} {
+			if err := os.Rename(move[0], move[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	refused := func(name string) {
+		t.Helper()
+		id, err := idOf(one, "new")
+		if d, ok := errors.AsType[*datadir.DamageError](err); !ok || d.Path != filepath.Join(one, "raft") || !strings.Contains(d.Problem, "written by server ") {
+			t.Errorf("%s: %q, %v", name, id, err)
+		}
+		if r, err := doctor.Run(t.Context(), one); err != nil || len(r.Findings) != 1 || r.Findings[0].Where != filepath.Join(one, "raft") {
+			t.Errorf("%s: doctor: %+v, %v", name, r, err)
+		}
+	}
+	for _, name := range []string{"raft", "node-id"} {
+		swap(name)
+		refused(name + " of another server")
+		swap(name)
+	}
+	path := filepath.Join(one, "node-id")
+	write(t, path, []byte("two\n")) // a member, written by an operator
+	refused("ID of another member")
+	write(t, path, []byte("one\n"))
+	for dir, want := range map[string]string{one: "one", two: "two"} {
+		if got, err := idOf(dir, "new"); got != want || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		if r, err := doctor.Run(t.Context(), dir); err != nil || r.Damaged() {
+			t.Errorf("doctor: %+v, %v", r, err)
+		}
+	}
+
+	earlier := t.TempDir()
+	s, err := storage.Open(storage.Config{Dir: earlier, Log: raftlog.Config{MinFree: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(members)}}), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(earlier, "node-id")
+	write(t, path, checkedfile.Encode([]byte("one")))
+	if got, err := idOf(earlier, "new"); got != "one" || err != nil {
+		t.Errorf("earlier release: %q, %v", got, err)
+	}
+	write(t, path, checkedfile.Encode([]byte("two")))
+	if got, err := idOf(earlier, "new"); err == nil {
+		t.Errorf("earlier release, ID of another server: %q was accepted", got)
+	}
+}
+
 // Altered content counts as unknown, and the server learns the ID again from its log.
 func TestClusterID_IsStoredOrUnknown(t *testing.T) {
 	dir := t.TempDir()
@@ -135,7 +213,7 @@ func TestClusterID_IsStoredOrUnknown(t *testing.T) {
 	}
 }
 
-// The key of certificates is created once and is private. A damaged one is refused; without
+// The key of certificates is created once and is private. A damaged one is refused, and doctor reports it; without
 // it, another one is created.
 func TestDecisionKey_IsCreatedOnce(t *testing.T) {
 	dir := t.TempDir()
@@ -163,13 +241,25 @@ func TestDecisionKey_IsCreatedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text[0] ^= 1
-	write(t, path, text)
-	if _, err := keyOf(); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("damaged key: %v", err)
+	if r, err := doctor.Run(t.Context(), dir); err != nil || r.Damaged() {
+		t.Errorf("doctor with an intact key: %+v, %v", r, err)
+	}
+	for name, damaged := range map[string][]byte{
+		"altered": slices.Concat([]byte{text[0] ^ 1}, text[1:]), "emptied": {}, "zeroed": make([]byte, len(text)), "cut short": text[:len(text)/2],
+	} {
+		write(t, path, damaged)
+		if _, err := keyOf(); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r, err := doctor.Run(t.Context(), dir); err != nil || !r.Damaged() || r.Findings[0].Where != path || r.Findings[0].Remedy == "" {
+			t.Errorf("%s: doctor: %+v, %v", name, r, err)
+		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
+	}
+	if r, err := doctor.Run(t.Context(), dir); err != nil || r.Damaged() {
+		t.Errorf("doctor without a key: %+v, %v", r, err)
 	}
 	if other, err := keyOf(); other == first || err != nil {
 		t.Errorf("the deleted key was returned, %v", err)

@@ -39,8 +39,11 @@ type Config struct {
 
 // A Store is a data directory that this process uses exclusively.
 type Store struct {
-	layout    datadir.Layout
-	lock      *datadir.Lock
+	layout datadir.Layout
+	lock   *datadir.Lock
+	// unclosed is the error of databases that a full disk keeps open. Invariant: the lock is
+	// not released then.
+	unclosed  error
 	log       *raftlog.Log
 	snapshots *snapshot.Store
 	kv        *kvstore.Store
@@ -78,6 +81,9 @@ func Open(cfg Config) (*Store, error) {
 // open opens the parts of the directory in order. If one fails, the caller closes those
 // before it.
 func (s *Store) open(cfg Config) (err error) {
+	if damage := datadir.CheckTypes(s.layout); len(damage) > 0 {
+		return damage[0]
+	}
 	if s.lock, err = datadir.AcquireLock(s.layout); err != nil {
 		return err
 	}
@@ -170,7 +176,9 @@ func (s *Store) Sizes() map[string]int64 {
 // CheckSpace returns ErrNoSpace if the disk has too little free space for entries.
 func (s *Store) CheckSpace() error { return s.log.CheckSpace() }
 
-// Close syncs and closes all parts and releases the lock. It may be called again.
+// Close syncs and closes all parts and releases the lock. It may be called again. It returns
+// ErrNoSpace if the disk is too full to close a database: the process then holds the lock
+// until it ends, because the database still works in the background.
 func (s *Store) Close() error {
 	// Parts that Open did not reach are nil. The lock is released last, so that no other
 	// process opens files that are still being closed.
@@ -183,6 +191,12 @@ func (s *Store) Close() error {
 	}
 	if s.log != nil {
 		errs = append(errs, s.log.Close())
+	}
+	if err := errors.Join(errs...); s.unclosed == nil && errors.Is(err, datadir.ErrNoSpace) {
+		s.unclosed = err
+	}
+	if s.unclosed != nil {
+		return s.unclosed
 	}
 	errs = append(errs, s.lock.Release())
 	s.lock = nil

@@ -7,12 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/clock"
 	"github.com/cede-scheduler/cede/core/storage"
 	"github.com/cede-scheduler/cede/core/storage/blob"
 	"github.com/cede-scheduler/cede/core/storage/doctor"
@@ -83,6 +86,25 @@ func TestDoctor_DamageIsExit1WithRemedy(t *testing.T) {
 	}
 }
 
+func TestDoctor_NamesServerDirectory(t *testing.T) {
+	parent := t.TempDir()
+	server := filepath.Join(parent, "lab", "server")
+	for _, dir := range []string{filepath.Join(server, "raft"), filepath.Join(parent, "lab", "client")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, hint := range map[string]string{
+		parent:                              "found one: cede operator doctor " + server,
+		filepath.Join(parent, "lab/client"): "found one: cede operator doctor " + server,
+		t.TempDir():                         "pass data_dir of the server's configuration",
+	} {
+		if _, errs, code := doctorOf(t, dir); code != cmdutil.ExitUsage || !strings.Contains(errs, dir+": not the data directory of a server") || !strings.Contains(errs, hint) {
+			t.Errorf("exit %d, %s", code, errs)
+		}
+	}
+}
+
 func TestDoctor_RejectsOtherDirectories(t *testing.T) {
 	if _, errs, code := doctorOf(t, filepath.Join(t.TempDir(), "none")); code != cmdutil.ExitUsage || !strings.Contains(errs, "no such file or directory") {
 		t.Errorf("exit %d, %s", code, errs)
@@ -95,5 +117,33 @@ func TestDoctor_RejectsOtherDirectories(t *testing.T) {
 	defer func() { _ = s.Close() }()
 	if _, errs, code := doctorOf(t, dir); code != cmdutil.ExitError || !strings.Contains(errs, "stop the server first") {
 		t.Errorf("exit %d, %s", code, errs)
+	}
+}
+
+// A steppingClock advances by ten seconds whenever it is read. Its timers do not fire.
+type steppingClock struct {
+	*clock.Virtual
+	seconds *atomic.Int64
+}
+
+func (c steppingClock) Now() time.Time { return time.Unix(c.seconds.Add(10), 0) }
+
+func TestDoctor_ShowsProgress(t *testing.T) {
+	dir := stoppedServer(t)
+	s, err := storage.Open(storage.Config{Dir: dir, Log: raftlog.Config{MinFree: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noop := func(index uint64) *raft.Log { return &raft.Log{Index: index, Term: 2, Type: raft.LogNoop} }
+	if err := errors.Join(s.Log().DeleteRange(1, 3), s.Log().StoreLogs([]*raft.Log{noop(1), noop(2), noop(3)}), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	w := clitest.New(nil, "operator", "doctor", dir, "--replay")
+	w.Clock = steppingClock{clock.NewVirtual(time.Unix(0, 0)), &atomic.Int64{}}
+	runEnv(t, w)
+	for _, want := range []string{"0 %, raft log, ", " left, policy modules and history, ", "verifying the log, ", "0 %, entry 1 of 3, ", "66 %, about ", " left, entry 3 of 3, "} {
+		if !strings.Contains(w.Err.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &w.Err)
+		}
 	}
 }

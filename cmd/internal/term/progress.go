@@ -30,6 +30,7 @@ type Progress struct {
 	next  time.Time // time of the next line
 	shown bool      // a live line is on the terminal
 	over  bool
+	timer clock.Timer // of Repeat; nil: it was not called
 }
 
 // NewProgress starts a progress display. If live is set, w is a terminal that can
@@ -63,6 +64,17 @@ func (p *Progress) Show(text func(elapsed time.Duration) string) {
 	_, _ = fmt.Fprint(p.w, "\r\x1b[K", clip(line, p.width()))
 }
 
+// Repeat calls Show with text until Done, for operations that do not report their progress
+// often. text is called on another goroutine.
+func (p *Progress) Repeat(text func(elapsed time.Duration) string) {
+	p.Show(text)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.timer = p.clock.AfterFunc(liveEvery, func() { p.Repeat(text) })
+	}
+}
+
 // Clear erases the live line, so that other output can be written. The next Show
 // writes it again.
 func (p *Progress) Clear() {
@@ -80,6 +92,9 @@ func (p *Progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 }
 
 // clip truncates a line to the width, since a wrapped line cannot be rewritten.

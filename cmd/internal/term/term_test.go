@@ -82,3 +82,16 @@ func TestProgress_LiveLineIsRewrittenAndErased(t *testing.T) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
 }
+
+func TestProgress_RepeatsUntilDone(t *testing.T) {
+	var b strings.Builder
+	c := clock.NewVirtual(time.Unix(0, 0))
+	p := NewProgress(&b, false, nil, c)
+	p.Repeat(func(d time.Duration) string { return d.String() })
+	c.AdvanceTo(time.Unix(25, 0))
+	p.Done()
+	c.AdvanceTo(time.Unix(60, 0))
+	if want := "10s\n20s\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}

@@ -56,6 +56,7 @@ type result struct {
 	Remedy  string
 	State   string // index and hash
 	ID      string
+	Cluster string // ID in the state
 	Modules string // digests of the modules that can be read, or the error
 	History string // digest of all records, or the error
 	Log     string // lines of level Info and higher
@@ -90,7 +91,7 @@ func examineAndStart(dir string) (r result) {
 		if err = s.lead(ctx); err == nil {
 			snap := s.state.Snapshot()
 			r.State = fmt.Sprintf("index %d, hash %v", snap.Index(), snapshot.Hash(snap))
-			r.ID = s.id
+			r.ID, r.Cluster = s.id, snap.Meta().ClusterID
 			r.Modules, r.History = s.modules(), s.records()
 		} else {
 			r.Error = "start: " + err.Error()
@@ -132,6 +133,9 @@ func (s *testServer) start() (err error) {
 		return err
 	}
 	if s.cluster, err = s.disk.ClusterID(); err != nil {
+		return err
+	}
+	if _, err = s.disk.DecisionKey(); err != nil {
 		return err
 	}
 	s.state = state.New()

@@ -533,7 +533,7 @@ func TestOpen_RefusesUnsupportedClusterVersions(t *testing.T) {
 				_ = n.Close()
 			}
 			var format *replication.FormatError
-			if !errors.As(err, &format) || !strings.Contains(err.Error(), "the cluster is at version 2") {
+			if !errors.As(err, &format) || !strings.Contains(err.Error(), fmt.Sprintf("the cluster is at version %d", replication.Newest)) {
 				t.Errorf("versions %s: %v", v, err)
 			}
 		}

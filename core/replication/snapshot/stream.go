@@ -162,6 +162,13 @@ func readMagic(in io.Reader) error {
 	return nil
 }
 
+// IsSnapshot reports whether in begins as a snapshot does, of this format or another.
+func IsSnapshot(in io.Reader) bool {
+	got := make([]byte, len(magic)-1)
+	_, err := io.ReadFull(in, got)
+	return err == nil && string(got) == magic[:len(got)]
+}
+
 // readRecord reads the bytes of a record into buf, which it grows if necessary. A
 // record larger than maxRecord is refused before memory is allocated for it.
 func readRecord(in *hashedReader, buf []byte) ([]byte, error) {

@@ -1,6 +1,9 @@
 package datadir
 
-import "path/filepath"
+import (
+	"os"
+	"path/filepath"
+)
 
 // Names of the files and directories in a data directory. They are part of the on-disk
 // format.
@@ -61,6 +64,17 @@ func (l Layout) Store() string { return filepath.Join(l.Dir, storeName) }
 // StoreGuard returns the path of the file that records the progress of the store outside
 // Badger. It is in the directory of the store, so that both are moved aside together.
 func (l Layout) StoreGuard() string { return filepath.Join(l.Store(), tailName) }
+
+// Exists reports whether the directory holds data of a server. A lock and compiled policies
+// alone are not data.
+func (l Layout) Exists() bool {
+	for _, name := range []string{nodeIDName, clusterIDName, versionName, decisionName, raftName, storeName} {
+		if _, err := os.Lstat(filepath.Join(l.Dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
 
 // Owns reports whether the server itself creates an entry called name at the top of a data
 // directory.

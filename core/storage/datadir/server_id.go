@@ -69,6 +69,20 @@ func CheckServerID(layout Layout, id ID, hasEntries bool, configurations []raft.
 	return nil
 }
 
+// CheckOwner returns a *DamageError if the log was written by another server than id: the
+// identity file or the log was copied from another directory. With a log of another server,
+// this one would vote twice in a term, or lose entries that it has acknowledged. owner is ""
+// if an earlier release wrote the log.
+func CheckOwner(layout Layout, id, owner string) error {
+	if owner == "" || id == "" || owner == id {
+		return nil
+	}
+	return &DamageError{
+		Part: "raft log", Path: layout.Raft(), Problem: "written by server " + owner + ", and " + nodeIDName + " holds " + id,
+		Remedy: "return " + nodeIDName + " or the log to the directory that it was copied from; otherwise " + RemedyRejoin,
+	}
+}
+
 // isMember reports whether any configuration contains the server.
 func isMember(id string, configurations []raft.Configuration) bool {
 	return slices.ContainsFunc(configurations, func(c raft.Configuration) bool {

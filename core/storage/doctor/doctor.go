@@ -32,6 +32,12 @@ import (
 // a server runs. Damage is in the report. A check costs a pass over all files and a
 // copy of their journals; ctx is read between the checks.
 func Run(ctx context.Context, dir string) (report *Report, err error) {
+	return RunObserved(ctx, dir, func(string, float64) {})
+}
+
+// RunObserved is like Run, and calls observe before each part with its name and the share of
+// the bytes that is checked.
+func RunObserved(ctx context.Context, dir string, observe func(part string, share float64)) (report *Report, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -40,19 +46,43 @@ func Run(ctx context.Context, dir string) (report *Report, err error) {
 		return nil, fmt.Errorf("%s: not a directory", dir)
 	}
 	d := &examiner{layout: datadir.Layout{Dir: dir}, report: &Report{Dir: dir, Snapshots: []SnapshotReport{}, Blobs: []BlobReport{}, Findings: []Finding{}}}
+	// An entry of the wrong type makes other checks fail before they find anything.
+	if damage := datadir.CheckTypes(d.layout); len(damage) > 0 {
+		for _, e := range damage {
+			d.addDamage(e)
+		}
+		return d.report, nil
+	}
 	// The lock excludes a running server: its files change while they are read.
 	lock, err := datadir.AcquireReadLock(d.layout)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	for _, look := range []func() error{d.checkLayout, d.checkLog, d.checkSnapshots, d.checkServerID, d.checkStore} {
+	parts := []struct {
+		name  string
+		bytes int64
+		check func() error
+	}{
+		{"layout", 0, d.checkLayout},
+		{"raft log", disk.Usage(d.layout.Log()), d.checkLog},
+		{"snapshots", disk.Usage(d.layout.Snapshots()), d.checkSnapshots},
+		{"server ID", 0, d.checkServerID},
+		{"policy modules and history", disk.Usage(d.layout.Store()), d.checkStore},
+	}
+	var done, total int64
+	for _, part := range parts {
+		total += part.bytes
+	}
+	for _, part := range parts {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := look(); err != nil {
+		observe(part.name, float64(done)/float64(max(total, 1)))
+		if err := part.check(); err != nil {
 			return nil, err
 		}
+		done += part.bytes
 	}
 	// Operators read the first finding first, so damage precedes warnings.
 	order := []Severity{Damage, Warning, Info}
@@ -68,7 +98,8 @@ type examiner struct {
 	report       *Report
 	first, floor uint64 // bounds of the log, if it could be read
 	id           datadir.ID
-	idErr        error // of reading id
+	idErr        error  // of reading id
+	owner        string // ID of the server that wrote the log, "" if it is not recorded
 	// configurations holds those of the log and of the snapshots, newest first.
 	configurations []raft.Configuration
 	// Later checks are left out if an earlier one could not read what they compare
@@ -107,7 +138,20 @@ func (d *examiner) checkLayout() error {
 	if err := d.checkVersion(); err != nil {
 		return err
 	}
+	if err := d.checkDecisionKey(); err != nil {
+		return err
+	}
 	return d.checkClusterID()
+}
+
+// checkDecisionKey reports a key of certificates that the server refuses. A server that has
+// not created one creates it at its start.
+func (d *examiner) checkDecisionKey() error {
+	_, err := datadir.ReadDecisionKey(d.layout)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return d.damageOrError(err)
 }
 
 // checkVersion reports the formats of the directory, and a version file that is damaged or
@@ -149,7 +193,10 @@ func (d *examiner) checkServerID() error {
 	if !d.logReadable && d.id.Value != "" {
 		return nil
 	}
-	return d.damageOrError(datadir.CheckServerID(d.layout, d.id, hasEntries, d.configurations))
+	if err := datadir.CheckServerID(d.layout, d.id, hasEntries, d.configurations); err != nil {
+		return d.damageOrError(err)
+	}
+	return d.damageOrError(datadir.CheckOwner(d.layout, d.id.Value, d.owner))
 }
 
 // checkLog reads every entry of the log. It adds the damage that Open would report, and
@@ -194,7 +241,7 @@ func (d *examiner) checkLog() error {
 			d.report.add(Finding{Severity: Info, Part: "raft log", Where: d.layout.Log(), Problem: fmt.Sprintf("%d deleted entries are not yet removed from the disk", len(v.Orphans))})
 		}
 		s := v.State
-		d.first, d.floor, d.logReadable = s.First, s.Floor, true
+		d.first, d.floor, d.owner, d.logReadable = s.First, s.Floor, v.Owner, true
 		if !d.id.Checked {
 			d.configurations = raftlog.Configurations(s.First, s.Last, func(index uint64, into *raft.Log) error { return raftlog.ReadEntry(db, index, into) })
 		}

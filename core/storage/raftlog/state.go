@@ -22,6 +22,10 @@ var (
 	sweptKey = []byte{'w'}
 )
 
+// OwnerKey is the stable key of the ID of the server that wrote the log. Raft does not use
+// it. Logs of earlier releases do not have it.
+var OwnerKey = []byte("CedeServerID")
+
 // indexKey returns the key of an entry. Keys sort by index.
 func indexKey(index uint64) []byte { return appendIndexKey(nil, index) }
 

@@ -22,6 +22,7 @@ type Verification struct {
 	Problems []string
 	gaps     [][2]uint64 // first and last of each range of missing entries, ascending
 	Newer    error       // data in a later format; it is not damage
+	Owner    string      // ID of the server that wrote the log, "" if it is not recorded
 }
 
 // addProblem records damage. The first 20 problems suffice to choose a remedy.
@@ -61,7 +62,22 @@ func Verify(db *badger.DB, mark rollback.Mark, vouched bool, last int) (*Verific
 		return v, err
 	}
 	v.checkEntries(db, last)
-	return v, nil
+	v.Owner, err = readOwner(db)
+	return v, err
+}
+
+// readOwner returns the ID of the server that wrote the log, or "" if it is not recorded.
+func readOwner(db *badger.DB) (owner string, err error) {
+	err = badgerdb.View(db, func(txn *badger.Txn) error {
+		b, err := badgerdb.Get(txn, stableKey(OwnerKey))
+		if err != nil || b == nil {
+			return err
+		}
+		b, err = badgerdb.Unseal(b)
+		owner = string(b)
+		return err
+	})
+	return owner, err
 }
 
 // Err returns a *datadir.DamageError if the log must be refused, or nil. err is the error

@@ -96,6 +96,16 @@ func cacheDir() string {
 }
 
 // Sleep returns after d, or when ctx ends.
+// Waiting shows for how long an operation lasts of which only a server could report the
+// progress, until done is called.
+func (env *Env) Waiting(operation string) (done func()) {
+	progress := env.Progress()
+	progress.Repeat(func(elapsed time.Duration) string {
+		return term.ProgressLine(-1, elapsed, operation, elapsed.Round(time.Second).String())
+	})
+	return progress.Done
+}
+
 func (env *Env) Sleep(ctx context.Context, d time.Duration) {
 	over := make(chan struct{})
 	timer := env.Clock.AfterFunc(d, func() { close(over) })

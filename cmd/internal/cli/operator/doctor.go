@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,17 +48,23 @@ the temporary folder.`,
 			return cmdutil.Usagef("add --replay", "--until requires --replay")
 		}
 		dir := serverDir(args[0])
-		report, err := doctor.Run(cmd.Context(), dir)
+		if err := checkServerDir(dir); err != nil {
+			return err
+		}
+		seen := showPart(env)
+		defer seen.progress.Done()
+		report, err := doctor.RunObserved(cmd.Context(), dir, seen.observe)
 		if err != nil {
 			return doctorError(dir, err)
 		}
 		report.CheckCluster(replication.Newest)
 		e := examination{Report: report}
 		if again && report.Log != nil && report.Log.Last > 0 && !report.Damaged() {
-			if e.Replay, err = replay(cmd.Context(), dir, until); err != nil {
+			if e.Replay, err = replay(cmd.Context(), dir, until, seen.restart("verifying the log").observe); err != nil {
 				return cmdutil.InterruptError(cmd.Context(), err)
 			}
 		}
+		seen.progress.Done()
 		err = out.Show(cmdutil.Document{Data: e, Names: []string{report.Dir}, Page: e.page})
 		if err == nil && e.bad() {
 			err = cmdutil.ExitWith(cmdutil.ExitError)
@@ -65,6 +72,47 @@ the temporary folder.`,
 		return err
 	}
 	return cmd
+}
+
+// partProgress shows which part of a directory is examined, and the share that is done.
+type partProgress struct {
+	env      *cmdutil.Env
+	progress *term.Progress
+
+	mu    sync.Mutex
+	part  string
+	share float64
+}
+
+// showPart starts the display of a progress that observe receives.
+func showPart(env *cmdutil.Env) *partProgress {
+	p := &partProgress{env: env}
+	return p.restart("reading the folder")
+}
+
+// restart starts a display for the next operation, with a time of its own.
+func (p *partProgress) restart(part string) *partProgress {
+	if p.progress != nil {
+		p.progress.Done()
+	}
+	p.part, p.share = part, -1
+	p.progress = p.env.Progress()
+	p.progress.Repeat(p.line)
+	return p
+}
+
+// observe records and shows the progress.
+func (p *partProgress) observe(part string, share float64) {
+	p.mu.Lock()
+	p.part, p.share = part, share
+	p.mu.Unlock()
+	p.progress.Show(p.line)
+}
+
+func (p *partProgress) line(elapsed time.Duration) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return term.ProgressLine(p.share, elapsed, p.part, elapsed.Round(time.Second).String())
 }
 
 // serverDir returns the server's subdirectory of a data directory. If dir is already
@@ -78,6 +126,27 @@ func serverDir(dir string) string {
 		return part
 	}
 	return dir
+}
+
+// checkServerDir returns an error if a readable directory holds no data of a server. Its hint
+// names a directory below or beside it that does.
+func checkServerDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil || (datadir.Layout{Dir: dir}).Exists() {
+		return nil //nolint:nilerr // doctor reports the error with its remedy
+	}
+	candidates := []string{filepath.Join(filepath.Dir(filepath.Clean(dir)), "server")}
+	for _, e := range entries {
+		candidates = append(candidates, filepath.Join(dir, e.Name()), filepath.Join(dir, e.Name(), "server"))
+	}
+	hint := "pass data_dir of the server's configuration"
+	for _, candidate := range candidates {
+		if (datadir.Layout{Dir: candidate}).Exists() {
+			hint = "found one: cede operator doctor " + candidate
+			break
+		}
+	}
+	return &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: dir + ": not the data directory of a server", Hint: hint}
 }
 
 // doctorError returns the error of a directory that cannot be examined.

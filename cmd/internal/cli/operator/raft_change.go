@@ -74,7 +74,9 @@ cluster splits in two.`,
 				return cmdutil.Usagef(`expected [{"id": "...", "address": "HOST:PORT"}], with advertise.rpc of each server as address`, "%s: server %s: %v", file, s.ID, err)
 			}
 		}
+		done := env.Waiting("replaying the log")
 		id, err := recoverServer(args[0], servers.Servers)
+		done()
 		if err != nil {
 			return err
 		}

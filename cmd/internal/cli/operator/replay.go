@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
 	"github.com/cede-scheduler/cede/core/replication/snapshot"
@@ -30,16 +32,17 @@ type replayView struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// replay computes the state again up to an entry; 0: up to the end of the log.
-func replay(ctx context.Context, dir string, until uint64) (view *replayView, err error) {
+// replay computes the state again up to an entry; 0: up to the end of the log. observe
+// receives the progress.
+func replay(ctx context.Context, dir string, until uint64, observe func(part string, share float64)) (view *replayView, err error) {
 	err = doctor.Inspect(dir, func(s *doctor.Offline) error {
-		view, err = replayStopped(ctx, s, until)
+		view, err = replayStopped(ctx, s, until, observe)
 		return err
 	})
 	return view, err
 }
 
-func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*replayView, error) {
+func replayStopped(ctx context.Context, s *doctor.Offline, until uint64, observe func(part string, share float64)) (*replayView, error) {
 	first, last, _ := s.Range()
 	until = cmp.Or(until, last)
 	v := &replayView{}
@@ -47,7 +50,11 @@ func replayStopped(ctx context.Context, s *doctor.Offline, until uint64) (*repla
 	if err != nil {
 		return nil, err
 	}
-	r := &raftnode.Replay{From: max(first, 1), To: min(until, last), Entry: s.Entry}
+	r := &raftnode.Replay{From: max(first, 1), To: min(until, last)}
+	r.Entry = func(index uint64, into *raft.Log) error {
+		observe(fmt.Sprintf("entry %d of %d", index, r.To), float64(index-r.From)/float64(r.To-r.From+1))
+		return s.Entry(index, into)
+	}
 	if begin != nil {
 		defer func() { _ = begin.Close() }() // read-only
 		r.Snapshot, v.Snapshot, r.From = bufio.NewReaderSize(begin, 1<<20), from, from+1

@@ -4,10 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/replication/snapshot"
 )
 
 func newOperatorSnapshotCmd(env *cmdutil.Env) *cobra.Command {
@@ -22,16 +28,48 @@ func newOperatorSnapshotCmd(env *cmdutil.Env) *cobra.Command {
 	return cmd
 }
 
-// counted counts the bytes that it forwards.
+// counted counts the bytes that it forwards. total may be read concurrently.
 type counted struct {
-	w io.Writer
-	n int64
+	w     io.Writer
+	r     io.Reader
+	total atomic.Int64
 }
 
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
-	c.n += int64(n)
+	c.total.Add(int64(n))
 	return n, err
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.total.Add(int64(n))
+	return n, err
+}
+
+// show shows the progress of a transfer of size bytes until done is called. size is 0 if it
+// is unknown. A server may continue after the last byte.
+func (c *counted) show(env *cmdutil.Env, file string, size int64) (done func()) {
+	progress := env.Progress()
+	progress.Repeat(func(elapsed time.Duration) string { return transferLine(file, c.total.Load(), size, elapsed) })
+	return progress.Done
+}
+
+// sizeOf returns the size of a file in bytes, 0 if it is unknown.
+func sizeOf(file string) int64 {
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
+}
+
+func transferLine(file string, n, size int64, elapsed time.Duration) string {
+	share, text := -1.0, cmdutil.FormatBytes(n)
+	if size > 0 {
+		share, text = float64(n)/float64(size), text+" of "+cmdutil.FormatBytes(size)
+	}
+	return term.ProgressLine(share, elapsed, filepath.Base(file), text, elapsed.Round(time.Second).String())
 }
 
 func newSnapshotSaveCmd(env *cmdutil.Env) *cobra.Command {
@@ -39,9 +77,9 @@ func newSnapshotSaveCmd(env *cmdutil.Env) *cobra.Command {
 		Use:   "save FILE",
 		Short: "Save the complete state to a file",
 		Long: `Save the complete state to a file: jobs, nodes, allocations, evaluations, classes,
-policies with their modules, and hashes of tokens. An existing file is replaced when
-the snapshot is complete. A new file is readable by its owner only, because jobs can
-contain secrets.
+policies with their modules, and hashes of tokens. An older snapshot is replaced when
+the new one is complete; any other existing file is refused. A new file is readable
+by its owner only, because jobs can contain secrets.
 
 Output of tasks and the history of decisions are not included.`,
 		Example: "  cede operator snapshot save cluster.snap",
@@ -52,6 +90,9 @@ Output of tasks and the history of decisions are not included.`,
 		if err := out.Resolve(); err != nil {
 			return err
 		}
+		if err := checkSnapshotOutput(env, args[0]); err != nil {
+			return err
+		}
 		api, err := conn.Dial()
 		if err != nil {
 			return err
@@ -60,8 +101,9 @@ Output of tasks and the history of decisions are not included.`,
 		var failed error // complete error of the server
 		err = env.WritePrivate(args[0], func(w io.Writer) error {
 			c := &counted{w: w}
+			defer c.show(env, args[0], 0)()
 			failed = api.Operator().SnapshotSave(cmd.Context(), c)
-			bytes = c.n
+			bytes = c.total.Load()
 			return failed
 		})
 		if failed != nil {
@@ -77,6 +119,23 @@ Output of tasks and the history of decisions are not included.`,
 		return out.Show(cmdutil.Document{Data: v, Names: []string{args[0]}, Page: func(p cmdutil.Page) { p.Printf("%s: %s\n", args[0], cmdutil.FormatBytes(bytes)) }})
 	}
 	return cmd
+}
+
+// checkSnapshotOutput returns an error if a file cannot be written, or exists and is not a
+// snapshot: its name was probably mistyped, and its content would be lost.
+func checkSnapshotOutput(env *cmdutil.Env, name string) error {
+	if err := env.CheckWritable(name); err != nil || sizeOf(name) == 0 {
+		return err
+	}
+	f, err := env.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // read-only
+	if !snapshot.IsSnapshot(f) {
+		return cmdutil.Usagef("use another name, or remove the file", "%s exists and is not a snapshot", name)
+	}
+	return nil
 }
 
 func newSnapshotRestoreCmd(env *cmdutil.Env) *cobra.Command {
@@ -124,7 +183,9 @@ func restoreSnapshot(ctx context.Context, c *cmdutil.Connection, file string) er
 	if err != nil {
 		return err
 	}
-	if err := api.Operator().SnapshotRestore(ctx, r); err != nil {
+	sent := &counted{r: r}
+	defer sent.show(c.Env, file, sizeOf(file))()
+	if err := api.Operator().SnapshotRestore(ctx, sent); err != nil {
 		return fmt.Errorf("%s: %w", file, cmdutil.InterruptError(ctx, err))
 	}
 	return nil

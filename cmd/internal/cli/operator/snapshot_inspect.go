@@ -48,7 +48,10 @@ No server is contacted.`,
 			return err
 		}
 		defer func() { _ = r.Close() }() // read-only
-		info, err := snapshot.Inspect(bufio.NewReaderSize(r, 1<<20))
+		read := &counted{r: r}
+		done := read.show(env, args[0], sizeOf(args[0]))
+		info, err := snapshot.Inspect(bufio.NewReaderSize(read, 1<<20))
+		done()
 		if err != nil {
 			return &cmdutil.Error{
 				Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", args[0], err), Err: err,

@@ -13,6 +13,7 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"github.com/cede-scheduler/cede/core/storage/datadir"
+	"github.com/cede-scheduler/cede/core/storage/internal/disk"
 )
 
 // Options returns options that keep Badger small. Values are stored in the tree rather than
@@ -81,10 +82,19 @@ func removeEmptyFiles(dir string) error {
 	return nil
 }
 
-// Close closes db, which may be nil.
+// closeBytes is the free disk space that Close requires: the tables of two memtables.
+const closeBytes = 2 * memTableBytes
+
+// Close closes db, which may be nil. It returns datadir.ErrNoSpace and leaves db open if the
+// disk is too full for the tables that Badger writes when it closes: it writes them through
+// mapped files, and a full disk would end the process with a signal. What was synced is in
+// the journal, which the next Open reads.
 func Close(db *badger.DB) error {
 	if db == nil {
 		return nil
+	}
+	if err := disk.CheckFree(db.Opts().Dir, closeBytes); err != nil {
+		return fmt.Errorf("close database: %w", err)
 	}
 	return Guard(db.Close)
 }
