@@ -223,7 +223,7 @@ func registerJob(a *API, c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return registerResponse(c, r, append(warnings, jobspec.Warnings(job)...)), nil
+	return registerResponse(c, r, append(warnings, jobspec.Warnings(req.Job, job)...)), nil
 }
 
 func registerResponse(c *call, r *endpoint.Registered, warnings []string) *client.JobRegisterResponse {
@@ -289,7 +289,7 @@ func validateJob(_ *API, c *call) (any, error) {
 	}
 	out := &client.JobValidateResponse{DriverConfigValidated: true, ValidationErrors: []string{}}
 	if job, err := jobFrom(c, req.Job); err == nil {
-		warnings = append(warnings, jobspec.Warnings(job)...)
+		warnings = append(warnings, jobspec.Warnings(req.Job, job)...)
 	} else {
 		var problems jobspec.Problems
 		if f := rest.FailureOf(err); f.Code != rest.CodeInvalid || req.Job == nil {
@@ -323,7 +323,7 @@ func planJob(a *API, c *call) (any, error) {
 		return nil, err
 	}
 	c.setIndexHeaders(p.Index)
-	return view.Plan(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(job)...), req.Diff), nil
+	return view.Plan(a.cfg.Server.Snapshot(), p, append(warnings, jobspec.Warnings(req.Job, job)...), req.Diff), nil
 }
 
 func stopJob(a *API, c *call) (any, error) {

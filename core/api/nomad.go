@@ -308,7 +308,7 @@ func changeJob(a *API, c *call, operation string, req any, change func(*state.Sn
 		if err != nil {
 			return nil, jobProblems(err)
 		}
-		warnings = jobspec.Warnings(job)
+		warnings = jobspec.Warnings(next, job)
 		return job, nil
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package jobspec
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -30,6 +29,13 @@ const (
 	maxConfig  = 64 << 10
 )
 
+// jobTypes, preemptionPolicies and disruptionModes list the values of fields of a job.
+var (
+	jobTypes           = []string{"service", "batch", "system", "sysbatch"}
+	preemptionPolicies = []string{"PreemptLowerPriority", "Never"}
+	disruptionModes    = []string{disruptSingle, disruptAll}
+)
+
 // drivers lists the task drivers of agents.
 var drivers = []string{"exec", "sim"}
 
@@ -44,9 +50,9 @@ func (c *conversion) checkJob(j *client.Job) {
 	if j.Namespace != "" {
 		c.name("Namespace", "a namespace", j.Namespace)
 	}
-	c.oneOf("Type", j.Type, "service", "batch", "system", "sysbatch")
-	c.oneOf("PreemptionPolicy", j.PreemptionPolicy, "PreemptLowerPriority", "Never")
-	c.oneOf("DisruptionMode", j.DisruptionMode, disruptSingle, disruptAll)
+	c.oneOf("Type", j.Type, jobTypes...)
+	c.oneOf("PreemptionPolicy", j.PreemptionPolicy, preemptionPolicies...)
+	c.oneOf("DisruptionMode", j.DisruptionMode, disruptionModes...)
 	c.checkToleration("Toleration", j.Toleration)
 	if p := j.Priority; p != nil && (*p < math.MinInt32 || *p > math.MaxInt32) {
 		c.add("Priority", fmt.Sprintf("invalid priority %d: must be between -2147483648 and 2147483647", *p), "1 to 100 is usual")
@@ -68,8 +74,10 @@ func (c *conversion) checkJob(j *client.Job) {
 	}
 	c.checkKeys("Meta", j.Meta)
 	if len(j.TaskGroups) == 0 {
-		c.add("TaskGroups", "a job requires at least one group", `add {"Name": "main", "Tasks": [...]}`)
-		c.problems.remedyInFile(`in HCL group "main" { task "main" { ... } }, in YAML groups: [{name: main, tasks: [...]}]`)
+		addBySyntax(c, "TaskGroups", "a job requires at least one group", bySyntax{
+			api: `add "TaskGroups": [{"Name": "main", "Tasks": [...]}]`, json: `add "groups": [{"name": "main", "tasks": [...]}]`,
+			hcl: `add group "main" { task "main" { ... } }`, yaml: "add groups: [{name: main, tasks: [...]}]",
+		})
 	}
 	if len(j.TaskGroups) > maxGroups {
 		c.add("TaskGroups", fmt.Sprintf("%d groups: expected at most %d", len(j.TaskGroups), maxGroups), "write several jobs")
@@ -135,6 +143,7 @@ func (c *conversion) checkTask(path string, t *client.Task) {
 		if t.Driver == "raw_exec" {
 			remedy = "use exec"
 		}
+		remedy = suggest.DidYouMean(t.Driver, drivers, remedy)
 		c.add(path+".Driver", fmt.Sprintf("unknown driver %.60q", t.Driver), remedy)
 	}
 	if t.User != "" && !printable(t.User) {
@@ -157,58 +166,81 @@ func (c *conversion) checkTask(path string, t *client.Task) {
 }
 
 // checkConfig validates the configuration of the driver. A job that every agent rejects
-// must not be registered, because it could evict allocations before.
+// must not be registered, because it could evict allocations before. If the driver is
+// unknown, the configuration is validated for the driver that was probably meant, so that
+// all problems are reported at once.
 func (c *conversion) checkConfig(path string, t *client.Task) {
-	switch t.Driver {
-	case "exec":
-		checkExec(c, path, t)
-	case "sim":
-		checkSim(c, path, t)
+	driver := likelyDriver(t)
+	if driver == "" {
+		return
 	}
-}
-
-// checkSim validates the whole configuration of a simulated task.
-func checkSim(c *conversion, path string, t *client.Task) {
-	config, err := json.Marshal(t.Config)
-	if err == nil && len(t.Config) > 0 {
-		_, err = taskconfig.ParseSim(config)
-	}
-	if err != nil {
-		c.add(path, err.Error(), `write config { run_for = "10s" }`)
-	}
-}
-
-// checkExec validates the whole configuration of a task that runs a program. If the fields
-// that every task needs are valid, it reports the first other one that agents reject.
-func checkExec(c *conversion, path string, t *client.Task) {
 	found := len(c.problems)
-	if command, ok := t.Config["command"].(string); !ok || command == "" {
-		c.add(path, "command is missing or not a string", `write config { command = "/bin/sleep" args = ["60"] }`)
-	}
-	list := []any{}
-	switch args := t.Config["args"].(type) {
-	case nil:
-	case []any:
-		list = args
-	case []string:
-	default:
-		c.add(path+".args", "expected a list of strings", `write args = ["60"]`)
-	}
-	for i, a := range list {
-		if _, ok := a.(string); !ok {
-			c.add(fmt.Sprintf("%s.args[%d]", path, i), fmt.Sprintf("expected a string, found %.40s", fmt.Sprint(a)), "put it in quotes")
+	known := taskconfig.Fields(driver)
+	unknown := map[string]string{} // by the field that was probably meant
+	for _, name := range slices.Sorted(maps.Keys(t.Config)) {
+		if slices.Contains(known, name) {
+			checkConfigField(c, keyPath(path, name), driver, name, t.Config[name])
+			continue
 		}
+		unknown[suggest.Nearest(name, known)] = name
+		c.add(keyPath(path, name), fmt.Sprintf("unknown field %.100q in the configuration of driver %s", name, driver), suggest.Field(name, known))
+	}
+	if _, given := t.Config["command"]; driver == "exec" && !given && unknown["command"] == "" {
+		addBySyntax(c, path, "command is missing", bySyntax{
+			api: `write {"command": "/bin/sleep", "args": ["60"]}`, hcl: `write config { command = "/bin/sleep" }`,
+			yaml: "write config: {command: /bin/sleep}",
+		})
 	}
 	if len(c.problems) > found {
 		return
 	}
-	config, err := json.Marshal(t.Config)
+	// The parsers of agents decide.
+	if err := taskconfig.Check(driver, t.Config); err != nil {
+		c.add(path, err.Error(), "`cede help jobs` describes the fields")
+	}
+}
+
+// likelyDriver returns the driver of a task. If that is unknown, it returns the driver with a
+// similar name or with one of the fields of the configuration, or "" if there is none.
+func likelyDriver(t *client.Task) string {
+	switch {
+	case slices.Contains(drivers, t.Driver):
+		return t.Driver
+	case t.Driver == "raw_exec":
+		return "exec"
+	}
+	if near := suggest.Nearest(t.Driver, drivers); near != "" {
+		return near
+	}
+	for _, driver := range drivers {
+		for name := range t.Config {
+			if suggest.Nearest(name, taskconfig.Fields(driver)) != "" {
+				return driver
+			}
+		}
+	}
+	return ""
+}
+
+// checkConfigField validates the type of one field of a configuration.
+func checkConfigField(c *conversion, path, driver, name string, v any) {
+	list, ok := v.([]any)
+	if driver == "exec" && name == "args" && ok {
+		for i, a := range list {
+			if _, ok := a.(string); !ok {
+				c.add(fmt.Sprintf("%s[%d]", path, i), fmt.Sprintf("expected a string, found %.40s", fmt.Sprint(a)), "put it in quotes")
+			}
+		}
+		return
+	}
+	err := taskconfig.CheckField(driver, name, v)
 	if err == nil {
-		_, err = taskconfig.ParseExec(config)
+		return
 	}
-	if err != nil {
-		c.add(path, err.Error(), `write config { command = "/bin/sleep" args = ["60"] }`)
-	}
+	example := taskconfig.Example(driver, name)
+	addBySyntax(c, path, err.Error(), bySyntax{
+		api: fmt.Sprintf("write %q: %s", name, example), hcl: fmt.Sprintf("write %s = %s", name, example), yaml: fmt.Sprintf("write %s: %s", name, example),
+	})
 }
 
 func (c *conversion) checkDuration(path string, d time.Duration) {
@@ -302,7 +334,7 @@ func (c *conversion) badOperator(path, operand string, mayCount bool) {
 func (c *conversion) checkOperand(path string, m *model.Constraint) {
 	remedy := "add it; to test whether the attribute exists use is_set or is_not_set"
 	if m.Operator == model.OpIn || m.Operator == model.OpNotIn {
-		remedy = `write value = ["a", "b"]`
+		remedy = `write a list: ["a", "b"]`
 	}
 	switch p := fieldcheck.Operand(m.Operator, m.Value, m.Values, remedy); {
 	case p.Found():
@@ -369,9 +401,5 @@ func (c *conversion) oneOf(path, value string, allowed ...string) {
 	if value == "" || slices.Contains(allowed, value) {
 		return
 	}
-	remedy := "write one of them"
-	if near := suggest.Nearest(value, allowed); near != "" {
-		remedy = fmt.Sprintf("did you mean %s?", near)
-	}
-	c.add(path, fmt.Sprintf("expected %s, found %.60q", strings.Join(allowed, ", "), value), remedy)
+	c.add(path, fmt.Sprintf("expected %s, found %.60q", strings.Join(allowed, ", "), value), suggest.DidYouMean(value, allowed, "write one of them"))
 }

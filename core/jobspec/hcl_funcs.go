@@ -1,20 +1,25 @@
 package jobspec
 
 import (
+	"errors"
 	"fmt"
+	"math/big"
 	"regexp"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
 // functions returns the functions that expressions may call. The result of each is
-// bounded by the size of its arguments, or charged to the budget. No function reads
-// files, clocks or random numbers, so that a file has the same meaning everywhere.
+// bounded by the size of its arguments, or charged to the budget, and numbers are those of
+// limitNumbers. No function reads files, clocks or random numbers, so that a file has the same meaning everywhere.
 func functions(b *budget) map[string]function.Function {
-	return map[string]function.Function{
+	return limitNumbers(map[string]function.Function{
 		"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "max": stdlib.MaxFunc, "min": stdlib.MinFunc,
 		"length": stdlib.LengthFunc, "contains": stdlib.ContainsFunc, "keys": stdlib.KeysFunc, "values": stdlib.ValuesFunc,
 		"lookup": stdlib.LookupFunc, "element": stdlib.ElementFunc, "coalesce": stdlib.CoalesceFunc,
@@ -24,7 +29,7 @@ func functions(b *budget) map[string]function.Function {
 		"join":    joinFunction(b),
 		"format":  formatFunction(b),
 		"replace": replaceFunction(b),
-	}
+	})
 }
 
 var errBudget = fmt.Errorf("expressions produce more than %d bytes of text", maxEvalBytes)
@@ -87,6 +92,9 @@ func formatFunction(b *budget) function.Function {
 	return wrap(stdlib.FormatFunc, func(args []cty.Value) error {
 		n := 0
 		for _, a := range args {
+			if err := checkNumericText(a); err != nil {
+				return err
+			}
 			n += sizeOf(a)
 		}
 		if args[0].Type() == cty.String && !args[0].IsNull() {
@@ -130,4 +138,100 @@ const maxEvalBytes = 4 << 20
 func (b *budget) spend(n int) bool {
 	b.spent += n
 	return b.spent <= maxEvalBytes
+}
+
+// maxExponent bounds the binary exponents of numbers: those of float64 are within it.
+const maxExponent = 1100
+
+// numberRemedy is the remedy for a number outside the range of float64.
+const numberRemedy = "write a finite decimal number, or put it in quotes"
+
+var errNumberRange = errors.New("a number is outside the range of 64-bit floating point")
+
+// isBoundedNumber reports whether a number is within the range of float64, or infinite.
+// HCL computes with exponents of 31 bits. The text of such a number has up to 600
+// million digits, which takes hours to compute.
+func isBoundedNumber(n *big.Float) bool {
+	exponent := n.MantExp(nil)
+	return exponent <= maxExponent && exponent >= -maxExponent
+}
+
+// checkNumber returns an error if v is a number outside the range of float64.
+func checkNumber(v cty.Value) error {
+	v, _ = v.Unmark()
+	if v.Type() == cty.Number && v.IsKnown() && !v.IsNull() && !isBoundedNumber(v.AsBigFloat()) {
+		return errNumberRange
+	}
+	return nil
+}
+
+// checkElements is checkNumber for v and all values within it.
+func checkElements(v cty.Value) error {
+	return cty.Walk(v, func(_ cty.Path, element cty.Value) (bool, error) { return true, checkNumber(element) })
+}
+
+// checkNumbers is checkNumber for the arguments of a function.
+func checkNumbers(values []cty.Value) error {
+	for _, v := range values {
+		if err := checkNumber(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNumericText returns an error if v is the text of a number outside the range of
+// float64, which the function format converts.
+func checkNumericText(v cty.Value) error {
+	v, _ = v.Unmark()
+	if v.Type() != cty.String {
+		return nil
+	}
+	if n, err := convert.Convert(v, cty.Number); err == nil {
+		return checkNumber(n)
+	}
+	return nil
+}
+
+// limitNumbers returns the functions with a check of their arguments. Operands and
+// arguments are checked where they are used, because HCL converts text to numbers there.
+func limitNumbers(functions map[string]function.Function) map[string]function.Function {
+	for name, f := range functions {
+		functions[name] = wrap(f, checkNumbers)
+	}
+	return functions
+}
+
+// limitOperations checks the operands of all arithmetic within node, so that results
+// have at most twice the digits of a float64.
+func limitOperations(node hclsyntax.Node) {
+	_ = hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
+		switch n := n.(type) {
+		case *hclsyntax.BinaryOpExpr:
+			n.Op = limitOperation(n.Op)
+		case *hclsyntax.UnaryOpExpr:
+			n.Op = limitOperation(n.Op)
+		}
+		return nil
+	})
+}
+
+func limitOperation(op *hclsyntax.Operation) *hclsyntax.Operation {
+	if op.Impl.Params()[0].Type != cty.Number {
+		return op
+	}
+	limited := *op
+	limited.Impl = wrap(op.Impl, checkNumbers)
+	return &limited
+}
+
+// checkLiteral adds a problem and returns false if a literal is outside the range of
+// float64.
+func (r *parser) checkLiteral(t hclsyntax.Token) bool {
+	n, err := cty.ParseNumberVal(string(t.Bytes))
+	if err == nil && checkNumber(n) != nil {
+		r.add(startOf(t.Range), fmt.Sprintf("invalid number %.40s", t.Bytes), numberRemedy)
+		return false
+	}
+	return true
 }

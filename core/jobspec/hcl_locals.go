@@ -135,8 +135,5 @@ func memberOf(v hcl.Traversal) (string, bool) {
 // nameRemedy returns the remedy for an unknown name: the most similar known name if
 // there is one, else the declaration to add.
 func nameRemedy(name string, names []string, declare string) string {
-	if near := suggest.Nearest(name, names); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return fmt.Sprintf("declare it: "+declare, name)
+	return suggest.DidYouMean(name, names, fmt.Sprintf("declare it: "+declare, name))
 }

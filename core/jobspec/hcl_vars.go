@@ -14,6 +14,9 @@ import (
 	"github.com/cede-scheduler/cede/core/suggest"
 )
 
+// variableFields lists the fields of a variable.
+var variableFields = []string{"default", "description", "type"}
+
 // variables reads the blocks `variable "x" { default = ... }`, applies the values
 // given by the caller and defines the results as var.x.
 func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
@@ -40,10 +43,7 @@ func (t *hclTree) variables(body *hclsyntax.Body, given map[string]string) {
 		if _, ok := known[name]; !ok {
 			remedy := "the file declares no variables"
 			if names := slices.Sorted(maps.Keys(known)); len(names) > 0 {
-				remedy = fmt.Sprintf("declared variables: %v", names)
-				if near := suggest.Nearest(name, names); near != "" {
-					remedy = fmt.Sprintf("did you mean %q?", near)
-				}
+				remedy = suggest.DidYouMean(name, names, fmt.Sprintf("declared variables: %v", names))
 			}
 			t.add(position{1, 1}, fmt.Sprintf("undeclared variable %.100q", name), remedy)
 		}
@@ -93,11 +93,11 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 			kind = k
 		case "description":
 		default:
-			t.add(startOf(a.NameRange), fmt.Sprintf("unknown field %.100q in a variable", key), "valid fields: default, description, type")
+			t.add(startOf(a.NameRange), fmt.Sprintf("unknown field %.100q in a variable", key), suggest.Field(key, variableFields))
 		}
 	}
 	for _, inner := range b.Body.Blocks {
-		t.add(startOf(inner.TypeRange), fmt.Sprintf("unknown block %.100q in a variable", inner.Type), "valid fields: default, description, type")
+		t.add(startOf(inner.TypeRange), fmt.Sprintf("unknown block %.100q in a variable", inner.Type), suggest.Field(inner.Type, variableFields))
 	}
 	at := startOf(b.TypeRange)
 	var value cty.Value
@@ -121,6 +121,9 @@ func (t *hclTree) variable(name string, b *hclsyntax.Block, given string, isGive
 		value = got
 	}
 	got, err := convert.Convert(value, kind)
+	if err == nil {
+		err = checkElements(got)
+	}
 	if err != nil {
 		t.add(at, fmt.Sprintf("variable %.100q: %v", name, err), "write a value of its type")
 		return none
@@ -137,6 +140,7 @@ func (t *hclTree) givenValue(text string, kind cty.Type) cty.Value {
 	inner := &parser{file: "--var", rejected: map[string]bool{}, origins: map[string]origin{}}
 	if inner.withinHCLBounds([]byte(text)) {
 		if e, diags := hclsyntax.ParseExpression([]byte(text), "--var", hcl.InitialPos); !diags.HasErrors() {
+			limitOperations(e)
 			tree := &hclTree{parser: inner, context: &hcl.EvalContext{}}
 			if got, ok := tree.evaluate(e); ok {
 				return got

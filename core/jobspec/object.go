@@ -27,11 +27,29 @@ type object struct {
 	schema *jsonschema.Schema
 }
 
-// declare adds a field to the schema, if there is one.
+// declare adds a field to the schema, if there is one. A field that is null counts as absent.
 func declare(o *object, name string, s *jsonschema.Schema) {
 	if o.schema != nil {
+		s.Nullable = true // in place: child and each complete it afterwards
 		o.schema.Set(name, s)
 	}
+}
+
+// describe adds to the schema of an object, if there is one, the rules that are checked after
+// the object was read. They are those that one field decides.
+func describe(o *object, rules func(s *jsonschema.Schema)) {
+	if o.schema != nil {
+		rules(o.schema)
+	}
+}
+
+// setOptions lists the values of a text, which may also be empty.
+func setOptions(s *jsonschema.Schema, name string, values []string) {
+	field := *s.Properties[name]
+	if field.Enum = slices.Clip(values); !slices.Contains(values, "") {
+		field.Enum = append(field.Enum, "")
+	}
+	s.Set(name, &field)
 }
 
 // declareObject returns an empty object that collects the fields that are read.
@@ -88,6 +106,13 @@ func (o *object) one(name, path string) *value {
 	o.origins[o.subpath(path)] = origin{v.at, name}
 	return v
 }
+
+// The remedies for values of the wrong type.
+var (
+	mappingRemedy = bySyntax{api: `write {"name": value}`, hcl: "write { name = value }", yaml: "write {name: value}"}
+	fieldsRemedy  = bySyntax{api: "write an object of its fields", hcl: "write it as a block of its fields", yaml: "write it as a mapping of its fields"}
+	listRemedy    = bySyntax{api: "write it as a list: [{...}]", hcl: "write each as a block", yaml: "write it as a list: each begins with -"}
+)
 
 // typeError rejects a value of the wrong type.
 func (o *object) typeError(name, path string, v *value, expected, remedy string) {
@@ -215,7 +240,7 @@ func table[T any](o *object, name, path string, one func(key, path string, v *va
 		}
 		o.origins[o.subpath(path)] = origin{f.value.at, name}
 		if f.value.kind != kindObject {
-			o.typeError(name, path, f.value, "a mapping", "write { name = value } (HCL) or {name: value} (YAML)")
+			o.typeError(name, path, f.value, "a mapping", o.remedyOf(mappingRemedy))
 			continue
 		}
 		if m == nil {
@@ -297,9 +322,25 @@ func (o *object) free(name, path string, to func(map[string]any)) {
 	switch {
 	case v == nil:
 	case v.kind == kindObject:
+		locateValues(o, path, v)
 		to(v.plainObject())
 	default:
-		o.typeError(name, path, v, "a mapping", "write { key = value } (HCL) or {key: value} (YAML)")
+		o.typeError(name, path, v, "a mapping", o.remedyOf(mappingRemedy))
+	}
+}
+
+// locateValues records the positions of the fields of a mapping, and of the elements of their
+// lists.
+func locateValues(o *object, path string, v *value) {
+	for _, f := range v.fields {
+		at := o.subpath(keyPath(path, f.name))
+		if _, repeated := o.origins[at]; repeated {
+			continue
+		}
+		o.origins[at] = origin{f.value.at, f.name}
+		for i, e := range f.value.list {
+			o.origins[fmt.Sprintf("%s[%d]", at, i)] = origin{e.at, f.name}
+		}
 	}
 }
 
@@ -315,7 +356,7 @@ func (o *object) child(what, name, path string) *object {
 		return nil
 	}
 	if v.kind != kindObject {
-		o.typeError(name, path, v, what, "write it as a block or mapping of its fields")
+		o.typeError(name, path, v, what, o.remedyOf(fieldsRemedy))
 		return nil
 	}
 	return o.object(what, o.subpath(path), v)
@@ -338,7 +379,7 @@ func (o *object) each(what, name, path string, one func(*object)) {
 			return
 		}
 		if v.kind != kindObject {
-			o.typeError(name, at, v, what, "write it as a block or mapping of its fields")
+			o.typeError(name, at, v, what, o.remedyOf(fieldsRemedy))
 			return
 		}
 		if !o.isFull() {
@@ -361,7 +402,7 @@ func (o *object) each(what, name, path string, one func(*object)) {
 				visit(e)
 			}
 		default:
-			o.typeError(name, path, f.value, "a list", "write it as blocks (HCL) or as a list (YAML)")
+			o.typeError(name, path, f.value, "a list", o.remedyOf(listRemedy))
 		}
 	}
 }
@@ -410,10 +451,6 @@ func (o *object) done() {
 			continue
 		}
 		known := slices.Sorted(maps.Keys(o.known))
-		remedy := "valid fields: " + strings.Join(known, ", ")
-		if near := suggest.Nearest(name, known); near != "" {
-			remedy = fmt.Sprintf("did you mean %q?", near)
-		}
-		o.reject(path, f.at, fmt.Sprintf("unknown %s %q in %s", thing, name, o.desc), remedy)
+		o.reject(path, f.at, fmt.Sprintf("unknown %s %q in %s", thing, name, o.desc), suggest.Field(name, known))
 	}
 }

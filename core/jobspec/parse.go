@@ -100,7 +100,7 @@ func (r *parser) locate(problems Problems) Problems {
 		}
 		w := r.originOf(p.Path)
 		p.File, p.Line, p.Column, p.Path = r.file, max(w.at.line, 1), max(w.at.column, 1), ""
-		p.Remedy = cmp.Or(p.inFile, p.Remedy)
+		p.Remedy = cmp.Or(r.remedyOf(p.inSyntax), p.Remedy)
 		if w.name != "" {
 			p.Message = w.name + ": " + p.Message
 		}
@@ -146,6 +146,8 @@ const (
 	HCL  = "hcl"
 	YAML = "yaml"
 	JSON = "json"
+	// apiSyntax is JSON with the names of the API.
+	apiSyntax = "api"
 )
 
 // Language returns the syntax of a file. It is determined by the extension of the
@@ -177,12 +179,12 @@ func Language(name string, src []byte) string {
 }
 
 func (r *parser) read(src []byte, opts Options) *client.Job {
-	language := Language(r.file, src)
-	if len(opts.Vars) > 0 && language != HCL {
+	r.syntax = Language(r.file, src)
+	if len(opts.Vars) > 0 && r.syntax != HCL {
 		r.add(position{}, "variables are supported in HCL files only", "remove --var")
 		return nil
 	}
-	switch language {
+	switch r.syntax {
 	case HCL:
 		if v := r.readHCL(src, opts.Vars); v != nil {
 			return r.hclFile(v)
@@ -221,6 +223,9 @@ func (r *parser) document(v *value) *client.Job {
 	}
 	r.origins[""] = origin{at: v.at}
 	if slices.ContainsFunc(v.fields, func(f *field) bool { return f.name != "" && f.name[0] >= 'A' && f.name[0] <= 'Z' }) {
+		if r.syntax == JSON {
+			r.syntax = apiSyntax
+		}
 		return r.apiJob(v)
 	}
 	j := &client.Job{}

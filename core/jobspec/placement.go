@@ -9,6 +9,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/model/fieldcheck"
+	"github.com/cede-scheduler/cede/core/model/jsonschema"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -81,14 +82,14 @@ func (c *conversion) constraint(path string, k *client.Constraint, mayCount bool
 
 // operatorOf returns the operator of an operand, including Nomad's synonyms.
 func operatorOf(operand string) model.Operator {
-	switch operand {
-	case "==", "is", "":
-		return model.OpEqual
-	case "not":
-		return model.OpNotEqual
+	if o, ok := operatorSynonyms[operand]; ok {
+		return o
 	}
 	return model.Operator(operand)
 }
+
+// operatorSynonyms holds Nomad's other names of operators.
+var operatorSynonyms = map[string]model.Operator{"==": model.OpEqual, "is": model.OpEqual, "": model.OpEqual, "not": model.OpNotEqual}
 
 func (c *conversion) affinities(path string, list []*client.Affinity) []model.Affinity {
 	var all []model.Affinity
@@ -227,6 +228,7 @@ func (p *placementSyntax) read(o *object, constraints *[]*client.Constraint, aff
 		a := &client.Affinity{}
 		o.integer("weight", "Weight", setPtr(&a.Weight))
 		c := p.constraint(o)
+		describeConstraint(o, false)
 		a.LTarget, a.RTarget, a.Operand = c.LTarget, c.RTarget, c.Operand
 		*affinities = append(*affinities, a)
 	})
@@ -239,6 +241,12 @@ func (p *placementSyntax) read(o *object, constraints *[]*client.Constraint, aff
 		o.integer("weight", "Weight", setPtr(&s.Weight))
 		o.integer(p.maxSkew, "MaxSkew", set(&s.MaxSkew))
 		p.targets(o, s)
+		describe(o, func(s *jsonschema.Schema) {
+			s.Require("attribute")
+			s.SetMinimum("weight", 1)
+			targets := jsonschema.Integer(0, 100)
+			s.Set("targets", jsonschema.Map(targets))
+		})
 		o.done()
 		*spreads = append(*spreads, s)
 	})
@@ -251,6 +259,7 @@ func (o *object) terms(what, name, path, key string) []*client.LabelTerm {
 		t := &client.LabelTerm{}
 		o.textTable("labels", "Labels", set(&t.Labels))
 		o.text(key, "TopologyKey", set(&t.TopologyKey))
+		describe(o, func(s *jsonschema.Schema) { s.Require("labels") })
 		o.done()
 		terms = append(terms, t)
 	})

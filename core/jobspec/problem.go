@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 const (
@@ -23,7 +27,15 @@ type Problem struct {
 	Message string `json:"message"`        // the invalid value and the expected one
 	Remedy  string `json:"remedy"`         // how to correct it
 
-	inFile string // replaces Remedy if the job was read from a file; "": the same
+	inSyntax bySyntax // replaces Remedy if the job was read from a file; zero: the same
+}
+
+// A bySyntax holds a remedy in each syntax of job files.
+type bySyntax struct {
+	api  string // JSON with the names of the API
+	json string // JSON with the names of scenarios; "": the same as api
+	hcl  string
+	yaml string
 }
 
 // String returns the problem in one line.
@@ -51,21 +63,17 @@ type Problems []Problem //nolint:errname // a list of problems, over which calle
 // Error returns the problems, one per line. Beyond maxPrinted it returns their number.
 func (ps Problems) Error() string {
 	var lines []string
+	var lists suggest.Lists
 	for i := range ps {
 		if i == maxPrinted {
-			lines = append(lines, fmt.Sprintf("and %d more problems", len(ps)-i))
+			lines = append(lines, "and "+model.Counted(len(ps)-i, "more problem", "more problems"))
 			break
 		}
-		lines = append(lines, ps[i].String())
+		p := ps[i]
+		p.Remedy = lists.Once(p.Remedy)
+		lines = append(lines, p.String())
 	}
 	return strings.Join(lines, "\n")
-}
-
-// remedyInFile sets the remedy of the newest problem for a job that is read from a file.
-func (ps Problems) remedyInFile(remedy string) {
-	if len(ps) > 0 {
-		ps[len(ps)-1].inFile = remedy
-	}
 }
 
 // err sorts the problems by position and returns nil if there are none.
@@ -86,6 +94,7 @@ type position struct{ line, column int }
 // the parts of the job.
 type parser struct {
 	file     string
+	syntax   string // HCL, YAML or JSON; apiSyntax for the JSON of the API
 	problems Problems
 	// origins holds the position and the name in the file for each API path that was read.
 	origins map[string]origin
@@ -114,6 +123,19 @@ func (r *parser) add(at position, message, remedy string) {
 	}
 }
 
+// remedyOf returns the remedy in the syntax of the file.
+func (r *parser) remedyOf(s bySyntax) string {
+	switch r.syntax {
+	case HCL:
+		return s.hcl
+	case YAML:
+		return s.yaml
+	case JSON:
+		return cmp.Or(s.json, s.api)
+	}
+	return s.api
+}
+
 // reject adds a problem and marks the path as rejected.
 func (r *parser) reject(path string, at position, message, remedy string) {
 	r.rejected[path] = true
@@ -122,3 +144,38 @@ func (r *parser) reject(path string, at position, message, remedy string) {
 
 // isFull reports whether the limit on problems is reached and reading can stop.
 func (r *parser) isFull() bool { return len(r.problems) >= maxProblems }
+
+// Warnings returns a message for each setting of a job that has no effect, or another one
+// than in Nomad. The job m is the converted j.
+func Warnings(j *client.Job, m *model.Job) (list []string) {
+	if operators := JobWideCounts(j); len(operators) > 0 {
+		verb := "counts"
+		if len(operators) > 1 {
+			verb = "count"
+		}
+		list = append(list, fmt.Sprintf("%s of the job %s the instances of each group separately: use separate, with a label of all groups, to keep the groups apart", strings.Join(operators, " and "), verb))
+	}
+	for _, g := range m.Groups {
+		if g.MinCount > 0 && !m.AllOrNone {
+			list = append(list, fmt.Sprintf("minCount of group %s has no effect: it requires disruptionMode all", g.Name))
+		}
+	}
+	return list
+}
+
+// JobWideCounts returns the operators of those constraints of the job that Nomad applies to
+// the instances of all groups together. It returns nil if the job has only one group.
+func JobWideCounts(j *client.Job) (operators []string) {
+	if len(j.TaskGroups) < 2 {
+		return nil
+	}
+	for _, k := range j.Constraints {
+		if k == nil {
+			continue
+		}
+		if o := operatorOf(k.Operand); o.CountsAllocations() && !slices.Contains(operators, string(o)) {
+			operators = append(operators, string(o))
+		}
+	}
+	return operators
+}

@@ -26,6 +26,7 @@ func (r *parser) readHCL(src []byte, vars map[string]string) *value {
 	}
 	t := &hclTree{parser: r, src: src}
 	t.preserveRuntimeRefs(body)
+	limitOperations(body)
 	t.variables(body, vars)
 	t.readLocals(body)
 	return t.body(body, 0)
@@ -179,8 +180,8 @@ const (
 	maxUnary = 8
 )
 
-// withinHCLBounds reports whether a file stays within the limits on nesting and
-// operators. It scans the tokens before the file is parsed, because the parser
+// withinHCLBounds reports whether a file stays within the limits on nesting, operators
+// and numbers. It scans the tokens before the file is parsed, because the parser
 // recurses for every bracket. If a limit is exceeded, it adds a problem and returns
 // false.
 func (r *parser) withinHCLBounds(src []byte) bool {
@@ -214,6 +215,7 @@ func (r *parser) withinHCLBounds(src []byte) bool {
 			r.add(at, fmt.Sprintf("more than %d signs in a row", maxUnary), "remove them")
 		case operators > maxOperators:
 			r.add(at, fmt.Sprintf("more than %d brackets and operators", maxOperators), "check that this is a job file")
+		case t.Type == hclsyntax.TokenNumberLit && !r.checkLiteral(t):
 		default:
 			continue
 		}

@@ -2,8 +2,11 @@ package jobspec
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/model/jsonschema"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
@@ -14,7 +17,10 @@ import (
 func Schema() *jsonschema.Schema {
 	o := newParser("").declareObject("a job")
 	plainJob(o, &client.Job{})
-	o.schema.Required = []string{"id", "groups"}
+	// The job may be wrapped, as in the documents of the API.
+	o.schema.Set("job", &jsonschema.Schema{Ref: "#"})
+	bare, wrapped := &jsonschema.Schema{Required: o.schema.Required}, &jsonschema.Schema{Required: []string{"job"}}
+	o.schema.Required, o.schema.AnyOf = nil, []*jsonschema.Schema{bare, wrapped}
 	return o.schema
 }
 
@@ -40,6 +46,12 @@ func plainJob(o *object, j *client.Job) {
 		g := &client.TaskGroup{}
 		plainGroup(o, g)
 		j.TaskGroups = append(j.TaskGroups, g)
+	})
+	describe(o, func(s *jsonschema.Schema) {
+		s.Require("id", "groups")
+		setOptions(s, "type", jobTypes)
+		setOptions(s, "preemptionPolicy", preemptionPolicies)
+		setOptions(s, "disruptionMode", disruptionModes)
 	})
 	o.done()
 	o.exclusive(j)
@@ -69,8 +81,30 @@ func plainConstraint(o *object) *client.Constraint {
 	o.text("attribute", "LTarget", set(&c.LTarget))
 	o.text("operator", "Operand", set(&c.Operand))
 	o.operand("value", c)
+	describeConstraint(o, true)
 	o.done()
 	return c
+}
+
+// describeConstraint adds the rules of a constraint to the schema. mayCount reports whether
+// operators that count allocations are valid. Of them, distinct_hosts has no attribute.
+func describeConstraint(o *object, mayCount bool) {
+	describe(o, func(s *jsonschema.Schema) {
+		operators := slices.Collect(maps.Keys(operatorSynonyms))
+		for _, op := range model.Operators {
+			if mayCount || !op.CountsAllocations() {
+				operators = append(operators, string(op))
+			}
+		}
+		slices.Sort(operators)
+		setOptions(s, "operator", operators)
+		if !mayCount {
+			s.AnyOf = nil
+			s.Require("attribute")
+			return
+		}
+		s.RequireUnless("attribute", "operator", string(model.OpDistinctHosts))
+	})
 }
 
 func plainGroup(o *object, g *client.TaskGroup) {
@@ -105,6 +139,12 @@ func plainGroup(o *object, g *client.TaskGroup) {
 			}
 		}
 	})
+	describe(o, func(s *jsonschema.Schema) {
+		s.Require("name")
+		for _, name := range []string{"count", "minCount", "maxParallelEvictions"} {
+			s.SetMinimum(name, 0)
+		}
+	})
 	o.done()
 }
 
@@ -137,6 +177,11 @@ func plainDevice(o *object) *client.RequestedDevice {
 	o.integer("count", "Count", func(n int) { d.Count = deviceCount(o, n) })
 	o.each("a constraint", "constraints", "Constraints", func(o *object) {
 		d.Constraints = append(d.Constraints, plainConstraint(o))
+		describeConstraint(o, false)
+	})
+	describe(o, func(s *jsonschema.Schema) {
+		s.Require("id")
+		s.SetMinimum("count", 1)
 	})
 	o.done()
 	return d
@@ -165,5 +210,10 @@ func plainTask(o *object, t *client.Task) {
 			t.Resources.Other[resource] = n
 		})
 	}
+	describe(o, func(s *jsonschema.Schema) {
+		s.Require("name", "driver")
+		s.Properties["driver"].Enum = drivers
+		setOptions(s, "killSignal", signals)
+	})
 	o.done()
 }

@@ -59,7 +59,7 @@ func decodeYAML(d *yaml.Decoder, into *yaml.Node) (err error) {
 
 func yamlProblem(err error, src []byte) (at position, message, remedy string) {
 	p := plainyaml.Syntax(err, src)
-	return position{line: p.Line}, "not valid YAML: " + p.Message, "check indentation, quotes and brackets at and before this line"
+	return position{line: p.Line}, "not valid YAML: " + p.Message, "check indentation, quotes and brackets around this line"
 }
 
 // A yamlTree converts YAML nodes into a tree of values, resolving aliases and merges.
@@ -115,7 +115,7 @@ func (r *parser) checkFinite(v *value) {
 	if _, ok := parseNumber(v.text); !ok {
 		n, err := strconv.ParseInt(strings.ReplaceAll(v.text, "_", ""), 0, 64)
 		if err != nil {
-			r.add(v.at, fmt.Sprintf("invalid number %.40s", v.text), "write a finite decimal number, or put it in quotes")
+			r.add(v.at, fmt.Sprintf("invalid number %.40s", v.text), numberRemedy)
 		}
 		v.text = strconv.FormatInt(n, 10) // 0x1f, 0o17, 0b11
 	}

@@ -58,6 +58,13 @@ func (c *conversion) report(path string, p fieldcheck.Problem) {
 	}
 }
 
+// addBySyntax adds a problem whose remedy depends on the syntax of the file.
+func addBySyntax(c *conversion, path, message string, remedy bySyntax) {
+	if len(c.problems) < maxProblems {
+		c.problems = append(c.problems, Problem{Path: path, Message: message, Remedy: remedy.api, inSyntax: remedy})
+	}
+}
+
 func (c *conversion) add(path, message, remedy string) {
 	if len(c.problems) < maxProblems {
 		c.problems = append(c.problems, Problem{Path: path, Message: message, Remedy: remedy})

@@ -23,6 +23,12 @@ const (
 	disruptAll    = "all"
 )
 
+// tolerationOperators and taintEffects list the values of fields of a toleration.
+var (
+	tolerationOperators = []string{string(model.TolerationEqual), string(model.TolerationExists)}
+	taintEffects        = []string{string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute)}
+)
+
 // preemptionToleration reads the toleration of a job. The names of its fields depend
 // on the dialect.
 func (o *object) preemptionToleration(to **client.PreemptionToleration, priority, runtime string) {
@@ -47,6 +53,10 @@ func (o *object) tolerations(name string) (list []*client.Toleration) {
 		o.scalar("value", "Value", set(&t.Value))
 		o.text("effect", "Effect", set(&t.Effect))
 		o.duration("for", "For", set(&t.For))
+		describe(o, func(s *jsonschema.Schema) {
+			setOptions(s, "operator", tolerationOperators)
+			setOptions(s, "effect", taintEffects)
+		})
 		o.done()
 		list = append(list, t)
 	})
@@ -103,8 +113,8 @@ func (c *conversion) tolerations(path string, list []*client.Toleration) []model
 	var all []model.Toleration
 	for at, t := range elements(c, path, "toleration", list) {
 		m := model.Toleration{Key: t.Key, Operator: model.TolerationOperator(cmp.Or(t.Operator, string(model.TolerationEqual))), Value: t.Value, Effect: model.TaintEffect(t.Effect), For: t.For}
-		c.oneOf(at+".Operator", t.Operator, string(model.TolerationEqual), string(model.TolerationExists))
-		c.oneOf(at+".Effect", t.Effect, string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute))
+		c.oneOf(at+".Operator", t.Operator, tolerationOperators...)
+		c.oneOf(at+".Effect", t.Effect, taintEffects...)
 		c.checkDuration(at+".For", t.For)
 		value, key, limit := fieldcheck.Toleration(m)
 		c.report(at+".Value", value)
@@ -123,14 +133,4 @@ func fromTolerations(list []model.Toleration) (all []*client.Toleration) {
 		all = append(all, &client.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect), For: t.For})
 	}
 	return all
-}
-
-// Warnings returns a message for each setting of a job that has no effect.
-func Warnings(m *model.Job) (list []string) {
-	for _, g := range m.Groups {
-		if g.MinCount > 0 && !m.AllOrNone {
-			list = append(list, fmt.Sprintf("minCount of group %s has no effect: it requires disruptionMode all", g.Name))
-		}
-	}
-	return list
 }

@@ -12,7 +12,7 @@ import (
 // Schema returns the JSON Schema of a manifest. rules describes the field of that name.
 func Schema(rules *jsonschema.Schema) *jsonschema.Schema {
 	manifest := schemaOf(reflect.TypeFor[Manifest]())
-	manifest.Set("version", jsonschema.Integer(1, 1))
+	manifest.Set("version", jsonschema.Nullable(jsonschema.Integer(0, 1))) // 0 and null: absent
 	manifest.Set("rules", rules)
 	manifest.Set("hooks", jsonschema.List(jsonschema.OneOf(hookNames...)))
 	manifest.Properties["build"].Set("lang", jsonschema.OneOf(append([]string{Uses}, Langs...)...))
@@ -21,9 +21,14 @@ func Schema(rules *jsonschema.Schema) *jsonschema.Schema {
 	ends := jsonschema.List(jsonschema.Number())
 	ends.MaxItems = 2
 	setting.Set("range", ends)
-	manifest.Required = []string{"name"}
+	manifest.Require("name")
+	limits := manifest.Properties["limits"].Properties
+	limits["memory"].Pattern, limits["time"].Pattern = memoryPattern, "^$|"+jsonschema.DurationPattern
 	return manifest
 }
+
+// memoryPattern matches the amounts of memory of limits.
+const memoryPattern = `^([0-9]+ *(KiB|MiB|GiB))?$`
 
 // schemaOf returns the schema of a type with the tag yaml.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
@@ -37,7 +42,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 				continue
 			}
 			name, rest, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			object.Set(name, schemaOf(f.Type))
+			object.Set(name, jsonschema.Nullable(schemaOf(f.Type)))
 			if t != reflect.TypeFor[Manifest]() && !strings.Contains(rest, "omitempty") {
 				object.Required = append(object.Required, name)
 			}

@@ -11,9 +11,11 @@ import (
 // or true needs no quotes.
 func Schema() *jsonschema.Schema {
 	list := func(most int) *jsonschema.Schema {
-		many := jsonschema.List(jsonschema.Scalar())
-		many.MaxItems = most
-		return jsonschema.AnyOf(jsonschema.Scalar(), many)
+		one := jsonschema.Scalar()
+		one.MinLength = 1
+		many := jsonschema.List(one)
+		many.MinItems, many.MaxItems = 1, most
+		return jsonschema.AnyOf(one, many)
 	}
 	s := jsonschema.Object()
 	s.Set("eligible", list(1))

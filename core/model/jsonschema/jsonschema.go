@@ -17,22 +17,28 @@ const dialect = "http://json-schema.org/draft-07/schema#"
 
 // A Schema describes a value. The zero value accepts anything.
 type Schema struct {
-	Dialect     string             `json:"$schema,omitempty"`
-	Title       string             `json:"title,omitempty"`
-	Description string             `json:"description,omitempty"`
-	Types       []string           `json:"type,omitempty"`
-	Enum        []string           `json:"enum,omitempty"`
-	Pattern     string             `json:"pattern,omitempty"`
-	Minimum     *float64           `json:"minimum,omitempty"`
-	Maximum     *float64           `json:"maximum,omitempty"`
-	MaxItems    int                `json:"maxItems,omitempty"`
-	Items       *Schema            `json:"items,omitempty"`
-	Required    []string           `json:"required,omitempty"`
-	Properties  map[string]*Schema `json:"properties,omitempty"`
+	Dialect       string             `json:"$schema,omitempty"`
+	Title         string             `json:"title,omitempty"`
+	Description   string             `json:"description,omitempty"`
+	Types         []string           `json:"type,omitempty"`
+	Enum          []string           `json:"enum,omitempty"`
+	MinLength     int                `json:"minLength,omitempty"`
+	Pattern       string             `json:"pattern,omitempty"`
+	Minimum       *float64           `json:"minimum,omitempty"`
+	Maximum       *float64           `json:"maximum,omitempty"`
+	MinItems      int                `json:"minItems,omitempty"`
+	MaxItems      int                `json:"maxItems,omitempty"`
+	Items         *Schema            `json:"items,omitempty"`
+	MinProperties int                `json:"minProperties,omitempty"`
+	Required      []string           `json:"required,omitempty"`
+	Properties    map[string]*Schema `json:"properties,omitempty"`
 	// Additional describes the values of other keys than Properties; nil: there are none.
 	// It applies to objects.
 	Additional *Schema   `json:"-"`
 	AnyOf      []*Schema `json:"anyOf,omitempty"`
+	// Nullable adds null to the values, which readers treat as an absent field.
+	Nullable bool   `json:"-"`
+	Ref      string `json:"$ref,omitempty"` // another schema in the place of this one; "#": the document
 }
 
 // MarshalJSON returns the schema with its keys in a fixed order.
@@ -40,13 +46,31 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	type plain Schema
 	out := struct {
 		*plain
-		Type       any `json:"type,omitempty"`
-		Additional any `json:"additionalProperties,omitempty"`
+		Type       any   `json:"type,omitempty"`
+		Enum       []any `json:"enum,omitempty"`
+		AnyOf      []any `json:"anyOf,omitempty"`
+		Additional any   `json:"additionalProperties,omitempty"`
 	}{plain: (*plain)(s)}
-	if len(s.Types) == 1 {
-		out.Type = s.Types[0]
-	} else if len(s.Types) > 1 {
-		out.Type = s.Types
+	types := s.Types
+	if s.Nullable && len(types) > 0 {
+		types = append(slices.Clip(types), "null")
+	}
+	if len(types) == 1 {
+		out.Type = types[0]
+	} else if len(types) > 1 {
+		out.Type = types
+	}
+	for _, value := range s.Enum {
+		out.Enum = append(out.Enum, value)
+	}
+	for _, one := range s.AnyOf {
+		out.AnyOf = append(out.AnyOf, one)
+	}
+	if s.Nullable && len(s.Enum) > 0 {
+		out.Enum = append(out.Enum, nil)
+	}
+	if s.Nullable && len(s.Types) == 0 && len(s.AnyOf) > 0 {
+		out.AnyOf = append(out.AnyOf, &Schema{Types: []string{"null"}})
 	}
 	if slices.Contains(s.Types, "object") {
 		out.Additional = s.Additional
@@ -102,7 +126,11 @@ const DurationPattern = `^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|
 
 // Quantity returns the schema of an amount of a resource: a number in its unit, or a
 // quantity such as 2Gi.
-func Quantity() *Schema { return NumberOr(`^[-+]?[0-9.]+([eE][-+]?[0-9]+)?[A-Za-z]*$`) }
+func Quantity() *Schema {
+	s := NumberOr(`^\+?[0-9.]+([eE][-+]?[0-9]+)?[A-Za-z]*$`)
+	s.Minimum = new(0.0)
+	return s
+}
 
 // OneOf returns the schema of one of some strings.
 func OneOf(values ...string) *Schema { return &Schema{Types: []string{"string"}, Enum: values} }
@@ -122,8 +150,50 @@ func Object() *Schema { return &Schema{Types: []string{"object"}, Properties: ma
 // Set adds a field to an object.
 func (s *Schema) Set(name string, field *Schema) { s.Properties[name] = field }
 
+// Require marks fields as required. A text, a list or a free mapping must not be empty, nor null.
+func (s *Schema) Require(names ...string) {
+	for _, name := range names {
+		field := *s.Properties[name]
+		field.Nullable = false
+		if len(field.Enum) > 0 {
+			field.Enum = slices.DeleteFunc(slices.Clone(field.Enum), func(value string) bool { return value == "" })
+		} else if slices.Contains(field.Types, "string") {
+			field.MinLength = 1
+		}
+		if slices.Contains(field.Types, "array") {
+			field.MinItems = 1
+		}
+		if slices.Contains(field.Types, "object") && field.Properties == nil {
+			field.MinProperties = 1
+		}
+		s.Set(name, &field)
+	}
+	s.Required = append(s.Required, names...)
+}
+
+// RequireUnless requires a text that is not empty, unless another field has a value.
+func (s *Schema) RequireUnless(name, other, value string) {
+	named := &Schema{Required: []string{name}, Properties: map[string]*Schema{name: {Types: []string{"string"}, MinLength: 1}}}
+	unnamed := &Schema{Required: []string{other}, Properties: map[string]*Schema{other: OneOf(value)}}
+	s.AnyOf = []*Schema{named, unnamed}
+}
+
+// SetMinimum sets the least value of a number.
+func (s *Schema) SetMinimum(name string, least float64) {
+	field := *s.Properties[name]
+	field.Minimum = &least
+	s.Set(name, &field)
+}
+
 // Fields returns the names of the fields of an object, ascending.
 func (s *Schema) Fields() []string { return slices.Sorted(maps.Keys(s.Properties)) }
+
+// Nullable returns a copy of a schema that accepts null as well.
+func Nullable(s *Schema) *Schema {
+	n := *s
+	n.Nullable = true
+	return &n
+}
 
 // AnyOf returns the schema of a value that matches one of several schemas.
 func AnyOf(list ...*Schema) *Schema { return &Schema{AnyOf: list} }

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"time"
 )
 
@@ -45,7 +48,10 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	}
 	var n int64
 	err := json.Unmarshal(b, &n)
-	if err == nil && n < 0 {
+	if err != nil {
+		return fmt.Errorf("expected a duration such as 10s, found %.40s", b)
+	}
+	if n < 0 {
 		err = fmt.Errorf("%d is negative", n)
 	}
 	*d = Duration(n)
@@ -72,6 +78,79 @@ func ParseSim(config json.RawMessage) (s Sim, err error) {
 		return s, fmt.Errorf("sim: config: %w; valid fields are run_for, exit_code, ignore_term, memory and stop_after", err)
 	}
 	return s, nil
+}
+
+// examples holds the fields of the configurations, by driver, with a value of each in JSON.
+var examples = map[string]map[string]string{
+	"exec": {"command": `"/bin/sleep"`, "args": `["60"]`, "work_dir": `"/tmp"`},
+	"sim":  {"run_for": `"10s"`, "exit_code": "1", "ignore_term": "true", "memory": "64", "stop_after": `"5s"`},
+}
+
+// Fields returns the fields of the configuration of a driver in alphabetical order. It returns
+// nil if the driver is unknown.
+func Fields(driver string) []string { return slices.Sorted(maps.Keys(examples[driver])) }
+
+// Example returns a value of a field, in a syntax that JSON, YAML and HCL share.
+func Example(driver, field string) string { return examples[driver][field] }
+
+// Check parses a whole configuration as the driver does.
+func Check(driver string, config map[string]any) error {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	if driver == "exec" {
+		_, err = ParseExec(text)
+	} else if len(config) > 0 {
+		_, err = ParseSim(text)
+	}
+	return err
+}
+
+// CheckField parses the value of one field as the driver does. It returns an error if the
+// value is invalid, or empty although the driver requires it.
+func CheckField(driver, field string, v any) error {
+	if driver == "exec" && field == "command" && v == "" {
+		return errors.New("command is missing")
+	}
+	text, err := json.Marshal(map[string]any{field: v})
+	if err != nil {
+		return err
+	}
+	var config any = &Sim{}
+	if driver == "exec" {
+		config = &Exec{}
+	}
+	err = decode(text, config)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("expected %s, found %s", noun(wrong.Type), found(v))
+	}
+	return err
+}
+
+func noun(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list of strings"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "an integer"
+}
+
+// found describes a value in messages.
+func found(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("string %.40q", v)
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	}
+	return fmt.Sprintf("%.40s", fmt.Sprint(v))
 }
 
 func decode(config json.RawMessage, v any) error {

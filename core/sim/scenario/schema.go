@@ -110,8 +110,17 @@ var enums = map[reflect.Type]map[string][]string{
 	reflect.TypeFor[Binding]():       {"scope": {scopeNamespace, scopeCluster}, "preemptionPolicy": preemptionPolicies, "replicaScheduling": {divided, duplicated}},
 	reflect.TypeFor[Budget]():        {"enforcement": {enforceBestEffort, enforceStrict}},
 	reflect.TypeFor[Taint]():         {"effect": taintEffects},
+	reflect.TypeFor[Constraint]():    {"operator": operators},
 	reflect.TypeFor[Toleration]():    {"effect": taintEffects, "operator": {string(model.TolerationEqual), string(model.TolerationExists)}},
 }
+
+// operators lists the operators of constraints.
+var operators = func() (list []string) {
+	for _, o := range model.Operators {
+		list = append(list, string(o))
+	}
+	return list
+}()
 
 var taintEffects = []string{string(model.NoSchedule), string(model.PreferNoSchedule), string(model.NoExecute)}
 
@@ -130,7 +139,9 @@ func specialPlan(t reflect.Type) *plan {
 	case reflect.TypeFor[Duration]():
 		return &plan{noun: "a duration", schema: jsonschema.Duration(), decode: decodeDuration}
 	case reflect.TypeFor[Bound]():
-		return &plan{noun: "a number, or a percentage", schema: jsonschema.NumberOr(`^[0-9]+%$`), decode: decodeBound}
+		bound := jsonschema.NumberOr(`^[0-9]+%$`)
+		bound.Minimum = new(0.0)
+		return &plan{noun: "a number, or a percentage", schema: bound, decode: decodeBound}
 	case reflect.TypeFor[PreemptionMode]():
 		return &plan{
 			noun: "true, false or observe", decode: decodePreemptionMode,
@@ -189,7 +200,7 @@ func newStructPlan(t reflect.Type) *plan {
 		s.required = append(s.required, requirement{field: s.byName[r[0]], hint: r[1]})
 	}
 	preset, ok := presets[t]
-	return &plan{noun: typeNames[t][0], schema: s.schema(), decode: func(d *decoder, v reflect.Value, ev event) {
+	return &plan{noun: typeNames[t][0], schema: s.schema(t), decode: func(d *decoder, v reflect.Value, ev event) {
 		if ev.kind != kindObject {
 			d.wrongType(ev, typeNames[t][0], "write its fields as {field: value} or as indented lines; fields: "+s.names())
 			return
@@ -226,26 +237,73 @@ func (s *structPlan) addFields(t reflect.Type, at []int) {
 			p = &plan{noun: p.noun, schema: p.schema, decode: decodePositive}
 		}
 		if values := enums[t][name]; values != nil {
-			p.schema = jsonschema.OneOf(values...)
+			p.schema = jsonschema.OneOf(append(slices.Clip(values), "")...)
 		}
 		s.byName[name] = len(s.fields)
 		s.fields = append(s.fields, fieldPlan{name: name, index: index, plan: p})
 	}
 }
 
-// schema returns the fields as a JSON Schema. If another field replaces required ones, only
+// schema returns the fields of type t as a JSON Schema. If another field replaces required ones, only
 // the first is required.
-func (s *structPlan) schema() *jsonschema.Schema {
+func (s *structPlan) schema(t reflect.Type) *jsonschema.Schema {
 	object := jsonschema.Object()
 	for i := range s.fields {
-		object.Set(s.fields[i].name, s.fields[i].plan.schema)
+		field := s.fields[i].plan.schema
+		if !strictTypes[t] && s.fields[i].name != "expect" {
+			field = jsonschema.Nullable(field)
+		}
+		object.Set(s.fields[i].name, field)
 	}
 	for i, r := range s.required {
-		if i == 0 || s.alternative < 0 {
-			object.Required = append(object.Required, s.fields[r.field].name)
+		if i > 0 && s.alternative >= 0 {
+			break
 		}
+		name := s.fields[r.field].name
+		types := object.Properties[name].Types
+		if isNumber := slices.Contains(types, "integer") || slices.Contains(types, "number"); isNumber && minimums[t][name] <= 0 {
+			object.Required = append(object.Required, name) // null counts as 0
+			continue
+		}
+		object.Require(name)
+	}
+	object.Require(nonEmpty[t]...)
+	if t == reflect.TypeFor[Constraint]() {
+		object.RequireUnless("attribute", "operator", string(model.OpDistinctHosts))
+	}
+	for name, least := range minimums[t] {
+		object.SetMinimum(name, least)
 	}
 	return object
+}
+
+// strictTypes are types in which null is an error.
+var strictTypes = map[reflect.Type]bool{
+	reflect.TypeFor[Expect](): true, reflect.TypeFor[ExpectPlacement](): true, reflect.TypeFor[ExpectBinding](): true, reflect.TypeFor[ExpectUnplaced](): true,
+}
+
+// nonEmpty lists fields that the validation requires after decoding, for the JSON Schema.
+var nonEmpty = map[reflect.Type][]string{
+	reflect.TypeFor[PolicyVariant](): {"use"},
+	reflect.TypeFor[Constraint]():    {"operator"},
+	reflect.TypeFor[Affinity]():      {"attribute", "operator"},
+	reflect.TypeFor[Spread]():        {"attribute"},
+	reflect.TypeFor[LabelTerm]():     {"labels"},
+	reflect.TypeFor[Budget]():        {"labels"},
+}
+
+// minimums lists the least values of numbers that the validation checks, for the JSON Schema.
+var minimums = map[reflect.Type]map[string]float64{
+	reflect.TypeFor[File]():           {"version": 1},
+	reflect.TypeFor[Moves]():          {"perJob": 1},
+	reflect.TypeFor[Node]():           {"count": 0},
+	reflect.TypeFor[Device]():         {"count": 0},
+	reflect.TypeFor[Group]():          {"count": 0, "minCount": 0, "maxParallelEvictions": 0},
+	reflect.TypeFor[DeviceRequest]():  {"count": 1},
+	reflect.TypeFor[Spread]():         {"weight": 1},
+	reflect.TypeFor[Binding]():        {"replicas": 0, "minReplicas": 0},
+	reflect.TypeFor[ClusterSpread]():  {"minGroups": 1, "maxClusters": 1},
+	reflect.TypeFor[ExpectUnplaced](): {"count": 1},
 }
 
 // Schema returns the JSON Schema of a scenario.

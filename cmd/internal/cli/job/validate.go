@@ -2,10 +2,12 @@ package job
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -34,6 +36,8 @@ The job is not registered.`,
 			if err := validateOnServer(conn, cmd, read); err != nil {
 				return err
 			}
+		} else if warnings := jobspec.Warnings(read.job, read.model); len(warnings) > 0 {
+			env.Warn(strings.Join(warnings, "\n"))
 		}
 		full := read.full()
 		return out.Show(cmdutil.Document{Data: full, Names: []string{full.ID}, Page: func(p cmdutil.Page) {

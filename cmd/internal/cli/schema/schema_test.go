@@ -2,6 +2,8 @@ package schema_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -263,4 +265,108 @@ func encode(t *testing.T, v any) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// simple is a scenario in which few fields depend on others.
+const simple = `{
+  "version": 1, "name": "x", "description": "d", "until": "1h", "scheduler": {"algorithm": "spread", "policy": "default"},
+  "namespaces": [{"name": "team"}], "priorityClasses": [{"name": "high", "value": 90, "preemptionPolicy": "Never"}],
+  "nodes": [{"id": "n", "count": 2, "capacity": {"cpu": 1000, "memory": "1Gi"}, "attributes": {"zone": "a"}, "taints": [{"key": "gpu", "value": "a", "effect": "NoSchedule"}],
+    "devices": [{"id": "nvidia/gpu/a100", "count": 2}]}],
+  "jobs": [{"id": "j", "type": "batch", "priority": 5, "preemptible": true, "toleration": {"minRuntime": "1m"}, "disruptionMode": "single",
+    "groups": [{"name": "g", "count": 2, "resources": {"cpu": 10}, "duration": "1m", "labels": {"app": "x"}, "devices": [{"id": "gpu", "count": 1}],
+      "constraints": [{"attribute": "zone", "operator": "=", "value": "a"}], "affinities": [{"attribute": "zone", "operator": "=", "value": "a", "weight": 10}],
+      "spread": [{"attribute": "zone", "weight": 10}], "tolerations": [{"key": "gpu", "operator": "Equal", "value": "a", "effect": "NoSchedule"}]}]}],
+  "budgets": [{"name": "b", "labels": {"app": "x"}, "maxUnavailable": 1, "enforcement": "strict"}]
+}`
+
+// crossField matches changes that are valid or not by other fields, or by the inner form of a
+// text. Schemas leave them to the readers.
+var crossField = map[string]*regexp.Regexp{
+	"job":      regexp.MustCompile(`(constraints|affinities)\[\]\.value|groups\[\]\.count = 0|\.tasks( |\[\]\.config)|tolerations\[\]\.key`),
+	"policy":   regexp.MustCompile(`^\.rules( removed| = map)`),
+	"scenario": regexp.MustCompile(`(constraints|affinities)\[\]\.value|tolerations\[\]\.key|budgets\[\]\.maxUnavailable( removed| = <nil>)|devices\[\]\.id = no`),
+}
+
+// TestSchemas_AgreeOnSingleFields changes one field of a valid file in many ways. The schema
+// and the reader of the files must agree on the result.
+func TestSchemas_AgreeOnSingleFields(t *testing.T) {
+	list := samples(t)
+	list["scenario"] = []any{plain(t, []byte(simple))}
+	list["job"] = append(list["job"], map[string]any{"job": plain(t, []byte(job))})
+	for name, documents := range list {
+		s, read, count := compile(t, name), readers[name], 0
+		for _, document := range documents {
+			if err := errors.Join(s.Validate(document), read(encode(t, document))); err != nil {
+				t.Fatalf("%s: the sample is invalid: %v", name, err)
+			}
+			faults(document, func(path string) {
+				bySchema, byReader := s.Validate(document), read(encode(t, document))
+				switch {
+				case bySchema != nil && byReader == nil:
+					t.Errorf("%s%s: the schema refuses a valid file: %v", name, path, bySchema)
+				case bySchema == nil && byReader != nil && !crossField[name].MatchString(path):
+					t.Errorf("%s%s: the schema accepts it, the reader returns %v", name, path, byReader)
+				}
+				count++
+			})
+		}
+		if count < 30 {
+			t.Errorf("%s: %d changes", name, count)
+		}
+	}
+}
+
+// TestSchemas_AcceptWhatReadersAccept changes one field of each example.
+func TestSchemas_AcceptWhatReadersAccept(t *testing.T) {
+	s := compile(t, "scenario")
+	for _, document := range samples(t)["scenario"] {
+		faults(document, func(path string) {
+			if err := s.Validate(document); err != nil && readers["scenario"](encode(t, document)) == nil {
+				t.Errorf("scenario%s: the schema refuses a valid file: %v", path, err)
+			}
+		})
+	}
+}
+
+// faults calls try with a document in which one field at a time is removed or replaced, and
+// restores it afterwards.
+func faults(document any, try func(path string)) {
+	var walk func(v any, path string)
+	walk = func(v any, path string) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, key := range keys(v) {
+				at, old := path+"."+key, v[key]
+				walk(old, at)
+				delete(v, key)
+				try(at + " removed")
+				for _, fault := range faultsOf(old) {
+					v[key] = fault
+					try(fmt.Sprintf("%s = %v", at, fault))
+				}
+				v[key] = old
+			}
+		case []any:
+			for i := range v {
+				walk(v[i], path+"[]")
+			}
+		}
+	}
+	walk(document, "")
+}
+
+// faultsOf returns values in the place of another.
+func faultsOf(v any) []any {
+	switch v.(type) {
+	case []any:
+		return []any{nil, []any{}}
+	case map[string]any:
+		return []any{nil, map[string]any{}}
+	case string:
+		return []any{nil, "", "no-such-value"}
+	case bool:
+		return []any{nil, "true"}
+	}
+	return []any{nil, json.Number("0"), json.Number("-1")}
 }
