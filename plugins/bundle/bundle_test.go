@@ -85,7 +85,8 @@ func TestOpen_RejectsModuleWithOtherDigest(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "build", "gentle.wasm")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bundle.Open(dir); !errors.Is(err, bundle.ErrNotBuilt) {
+	_, err = bundle.Open(dir)
+	if missing, ok := errors.AsType[*bundle.NotBuiltError](err); !ok || missing.Dir != dir || !strings.Contains(err.Error(), "run `cede policy build "+dir+"`") {
 		t.Error(err)
 	}
 	if _, err := bundle.Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "cede policy init") {
@@ -136,7 +137,7 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 			`m.yaml: limits.time: invalid value "soon"`, `m.yaml: build.lang: unknown language "cobol"`, `m.yaml: build.source: invalid value "/etc"`, `m.yaml: invalid setting name "A"`,
 		},
 		"version: 1\nnaem: x\nkind: 3\nmodul: y\n": {
-			`m.yaml: line 2: unknown field "naem": must be abi, build,`, `m.yaml: line 4: unknown field "modul": must be abi`, `m.yaml: kind: invalid value "3"`,
+			`m.yaml: line 2: unknown field "naem": must be abi, build,`, `m.yaml: line 4: unknown field "modul": must be abi`, "version; did you mean name?\n", "version; did you mean module?\n", `m.yaml: kind: invalid value "3"`,
 		},
 		"version: one\nlimits: {fuel: -1,\n  time: soon}\nkind: dll\nsettings: [{name: a, min: low}]\nrules: [x]\n": {
 			"m.yaml: line 1: expected an integer, found the string one\n", "m.yaml: line 2: expected an integer of 0 or more, found the number -1\n",
@@ -153,12 +154,15 @@ func TestParseManifest_ListsEveryProblem(t *testing.T) {
 		"name: x\nuse:\n":                          {"m.yaml: use: name at least one policy"},
 		"":                                         {"m.yaml is empty"},
 		"\x00":                                     {"m.yaml: "},
-		"version: [\n":                             {"m.yaml: line 1: did not find"},
+		"version: [\n":                             {"m.yaml: line 1: not valid YAML: did not find expected node content; check indentation, quotes and brackets around this line"},
 		withABI(`{min: "1.7"}`):                    {fmt.Sprintf("requires 1.7, but this version of cede supports %d.%d", abi.Major, abi.Minor)},
 		withABI(`{min: "2.0"}`):                    {"requires 2.0"},
 		withABI(`{min: "0.1", max: "0.9"}`):        {"supports versions up to 0.9"},
-		"name: x\nrules:\n  order: [victim.use['cpu'], victim.age]\n": {"m.yaml: line 3: did not find expected ',' or ']'; in brackets, quote texts that contain commas, brackets or quotes"},
-		"hooks: [a}\nname: x\n": {"m.yaml: line 1: did not find expected ',' or ']'"},
+		"name: x\nrules:\n  order: [victim.use['cpu'], victim.age]\n": {"m.yaml: line 3: not valid YAML: did not find expected ',' or ']'; in brackets, quote texts that contain commas, brackets or quotes"},
+		"name: x\nrules:\n  order: \"x\" + victim.job\n":              {`m.yaml: line 3: not valid YAML: did not find expected key; YAML ends a value at its closing quote: write '"x" + victim.job'`},
+		"name: x\nrules:\n  order:\n    - 'x' + victim.job\n":         {`m.yaml: line 4: not valid YAML: did not find expected '-' indicator; YAML ends a value at its closing quote: write "'x' + victim.job"`},
+		"name: x\nrules:\n  order: 'x' + \"y\"\n":                     {`; YAML ends a value at its closing quote: quote the whole value`},
+		"hooks: [a}\nname: x\n":                                       {"m.yaml: line 1: not valid YAML: did not find expected ',' or ']'"},
 	} {
 		_, err := bundle.ParseManifest("m.yaml", []byte(text))
 		if err == nil {
@@ -180,7 +184,7 @@ func TestParseManifest_ListsNoConsequences(t *testing.T) {
 		"naem: x\nrules: {order: victim.age}\n":                                `m.yaml: line 1: unknown field "naem": must be `,
 		"name: x\nversion: one\nrules: {order: victim.age}\n":                  "m.yaml: line 2: expected an integer, found the string one",
 		"name: x\nrules: [order]\n":                                            "m.yaml: line 2: expected fields, found a list",
-		"name: x\nuse: {oder: default}\n":                                      `m.yaml: line 2: use: unknown hook "oder": must be eligible, order, option or bindings`,
+		"name: x\nuse: {oder: default}\n":                                      `m.yaml: line 2: use: unknown hook "oder": did you mean order?`,
 		"name: x\nrules: {order: victim.age}\nlimits:\n  fuel: much\n":         "m.yaml: line 4: expected an integer of 0 or more, found the string much",
 		"name: x\nrules: {order: victim.age}\nlimits:\n  fuelPerRow: 1000.5\n": "m.yaml: line 4: expected an integer of 0 or more, found the number 1000.5",
 		"name: x\nrules:\n  order: *a\n":                                       "m.yaml: line 3: unknown anchor 'a' referenced; write a text that starts with * in quotes",
@@ -316,11 +320,62 @@ func TestWrite_RemovesInvalidSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Write(); err != nil {
+	if err := b.Write(nil); err != nil {
 		t.Fatal(err)
 	}
 	if b := open(t, dir); b.Signed() {
 		t.Error("signature still exists")
+	}
+}
+
+// If the module cannot be put into place, the manifest and its signature remain.
+func TestWrite_ChangesNothingIfModuleCannotBePlaced(t *testing.T) {
+	t.Parallel()
+	key, _ := keys(t)
+	dir := folder(t)
+	if err := open(t, dir).Sign(key); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, dir)
+	b.Manifest.Description = "another"
+	full := errors.New("no space left on device")
+	if err := b.Write(func() error { return full }); !errors.Is(err, full) {
+		t.Error(err)
+	}
+	if b := open(t, dir); !b.Signed() || b.Manifest.Description == "another" {
+		t.Errorf("signed: %v, manifest: %+v", b.Signed(), b.Manifest)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".policy-*")); left != nil { // the pattern is valid
+		t.Error("left files", left)
+	}
+}
+
+// The manifest is replaced and not truncated, so that a full disk or a crash does not lose
+// its text. Its mode stays, and a link to it too.
+func TestWrite_ReplacesManifestAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	manifest, linked, copied := filepath.Join(dir, "policy.yaml"), filepath.Join(t.TempDir(), "linked.yaml"), filepath.Join(dir, "copied")
+	before, err := os.ReadFile(manifest)
+	for _, next := range []error{err, os.Chmod(manifest, 0o640), os.Rename(manifest, linked), os.Symlink(linked, manifest), os.Link(linked, copied)} {
+		if next != nil {
+			t.Fatal(next)
+		}
+	}
+	b := open(t, dir)
+	b.Manifest.Description = "another"
+	if err := b.Write(nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(copied); err != nil || string(got) != string(before) {
+		t.Errorf("the file was overwritten: %q, %v", got, err)
+	}
+	info, err := os.Stat(linked)
+	if err != nil || info.Mode().Perm() != 0o640 || open(t, dir).Manifest.Description != "another" {
+		t.Errorf("manifest: %v, %v", info, err)
+	}
+	if info, err := os.Lstat(manifest); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info, err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/plainyaml"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/sdk/abi"
 	"github.com/cede-scheduler/cede/sdk/settings"
 )
@@ -134,7 +135,7 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 	if err := parseDocument(text, &document); errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s is empty; run `cede policy init` to create a manifest", name)
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: %v", name, withBrackets(plainyaml.Syntax(err, text)))
+		return nil, fmt.Errorf("%s: %v", name, withRemedy(plainyaml.Syntax(err, text), text))
 	}
 	var m Manifest
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -147,7 +148,11 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 	invalid := map[string]bool{} // fields whose values were not decoded
 	var errs []error
 	for _, p := range problems {
-		errs = append(errs, errors.New(p.String()))
+		text := p.String()
+		if near := suggest.Nearest(p.Field, p.Fields); near != "" {
+			text += "; " + suggest.Question(near)
+		}
+		errs = append(errs, errors.New(text))
 		for _, field := range affectedFields(&document, p) {
 			invalid[field] = true
 		}
@@ -163,13 +168,43 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// withBrackets explains brackets that end too early, such as those of a list that contain an
-// expression.
-func withBrackets(p plainyaml.Problem) plainyaml.Problem {
-	if unclosed.MatchString(p.Message) {
-		p.Message += "; in brackets, quote texts that contain commas, brackets or quotes"
+// withRemedy adds how to correct a text that is not YAML. Brackets that end too early are often
+// those of a list that contain an expression.
+func withRemedy(p plainyaml.Problem, text []byte) plainyaml.Problem {
+	switch value := quotedInPart(text, p.Line); {
+	case value != "":
+		p.Message = "not valid YAML: " + p.Message + "; YAML ends a value at its closing quote: " + wholeQuoted(value)
+	case unclosed.MatchString(p.Message):
+		p.Message = "not valid YAML: " + p.Message + "; in brackets, quote texts that contain commas, brackets or quotes"
+	case !explained.MatchString(p.Message):
+		p.Message = "not valid YAML: " + p.Message + "; check indentation, quotes and brackets around this line"
 	}
 	return p
+}
+
+// quotedInPart returns the value of a line that starts with a text in quotes and continues after
+// it, as in order: "x" + victim.job, or "".
+func quotedInPart(text []byte, line int) string {
+	lines := strings.Split(string(text), "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	if m := quotedPart.FindStringSubmatch(lines[line-1]); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// wholeQuoted returns the remedy for a value of which YAML takes only a part.
+func wholeQuoted(value string) string {
+	switch {
+	case len(value) > 200:
+	case !strings.Contains(value, "'"):
+		return "write '" + value + "'"
+	case !strings.ContainsAny(value, `"\`):
+		return `write "` + value + `"`
+	}
+	return "quote the whole value"
 }
 
 // parseDocument parses the only YAML document of a text. It returns io.EOF if the text
@@ -254,6 +289,8 @@ func PrefixLines(prefix string, err error) error {
 var (
 	namePattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$`)
 	unclosed      = regexp.MustCompile(`^did not find expected ',' or '[]}]'$`)
+	quotedPart    = regexp.MustCompile(`^\s*(?:- +)?(?:[A-Za-z]+: +)?((?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')\s*[^\s#,\]}].*?)\s*$`)
+	explained     = regexp.MustCompile(`; |^unexpected second document`)
 	digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 	hookNames     = namesOfHooks()
 )

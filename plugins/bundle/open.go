@@ -40,8 +40,15 @@ type Bundle struct {
 // Named returns the name that errors give the bundle.
 func (b *Bundle) Named() string { return cmp.Or(b.Origin, b.Path) }
 
-// ErrNotBuilt means that the module of a manifest does not exist yet.
-var ErrNotBuilt = errors.New("module is not built; run `cede policy build`")
+// A NotBuiltError is returned if the module of a manifest does not exist yet.
+type NotBuiltError struct {
+	Dir  string // of the manifest, which may be that of a part
+	Path string // of the module
+}
+
+func (e *NotBuiltError) Error() string {
+	return fmt.Sprintf("%s: module is not built; run `cede policy build %s`", e.Path, e.Dir)
+}
 
 // Open reads the bundle in a directory, or a single module.
 func Open(path string) (*Bundle, error) { return open(path, nil) }
@@ -81,7 +88,7 @@ func openDir(dir string, opened []string) (*Bundle, error) {
 	b := &Bundle{Manifest: *m, Dir: dir, Path: filepath.Join(dir, filepath.FromSlash(m.Module)), text: text}
 	if err := b.read(); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: %w", b.Path, ErrNotBuilt)
+			return nil, &NotBuiltError{Dir: dir, Path: b.Path}
 		}
 		return nil, err
 	}
@@ -161,21 +168,66 @@ func Rebuild(dir string, changes ...func(*Manifest)) (*Bundle, error) {
 }
 
 // Write writes the manifest and keeps the author's comments. If the manifest has changed,
-// it removes the signature, which is no longer valid.
-func (b *Bundle) Write() error {
+// it removes the signature, which is invalid then. place, which may be nil, is called
+// once the new manifest is on disk beside the old one, and moves the module into place. If
+// place fails, or the manifest cannot be written, the old manifest and signature remain.
+func (b *Bundle) Write(place func() error) error {
+	if place == nil {
+		place = func() error { return nil }
+	}
 	text, err := b.Manifest.encodeOver(b.text)
 	if err != nil {
 		return err
 	}
 	if bytes.Equal(text, b.text) {
-		return nil
+		return place()
+	}
+	// A manifest may be a link to a file in another folder.
+	path, err := filepath.EvalSymlinks(filepath.Join(b.Dir, ManifestFile))
+	if err != nil {
+		return err
+	}
+	fresh, err := writeBeside(path, text)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(fresh) }() // it does not exist after the rename
+	if err := place(); err != nil {
+		return err
 	}
 	if err := os.Remove(filepath.Join(b.Dir, SignatureFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if err := os.Rename(fresh, path); err != nil {
+		return err
+	}
 	b.text, b.signature = text, nil
-	return os.WriteFile(filepath.Join(b.Dir, ManifestFile), text, 0o644)
+	return nil
 }
+
+// writeBeside writes a temporary file in the folder of path, with its mode, and returns its
+// name. A full disk is reported here, and not after path was truncated.
+func writeBeside(path string, text []byte) (name string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".policy-*.yaml")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// NotPolicyError is returned for a file that contains no policy.
+type NotPolicyError struct{ Path, Reason string }
+
+func (e *NotPolicyError) Error() string { return e.Path + " is not a policy: " + e.Reason }
 
 // openModule reads a module without a manifest.
 func openModule(path string, info fs.FileInfo) (*Bundle, error) {
@@ -185,7 +237,7 @@ func openModule(path string, info fs.FileInfo) (*Bundle, error) {
 		return nil, err
 	}
 	if len(head) < shortest {
-		return nil, fmt.Errorf("%s is not a policy: file is too short", path)
+		return nil, &NotPolicyError{path, "file is too short"}
 	}
 	b := &Bundle{Path: path, Manifest: Manifest{
 		Version: 1, Name: nameOf(path), Kind: Process, Module: filepath.Base(path),
@@ -196,7 +248,7 @@ func openModule(path string, info fs.FileInfo) (*Bundle, error) {
 	case filepath.Ext(path) == ".wasm":
 		b.Manifest.Kind = Wasm
 	case info.Mode()&0o111 == 0:
-		return nil, fmt.Errorf("%s is not a policy: neither a WebAssembly module, nor an executable, nor a directory with %s, nor a composition", path, ManifestFile)
+		return nil, &NotPolicyError{path, "neither a WebAssembly module, nor an executable, nor a directory with " + ManifestFile + ", nor a composition"}
 	}
 	b.Manifest.Digest, err = b.load()
 	return b, err

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // Uses is the language of policies that are composed of others in the manifest.
@@ -36,10 +38,13 @@ func (u *Use) lists() map[string]*Parts {
 	return map[string]*Parts{"eligible": &u.Eligible, "order": &u.Order, "option": &u.Option, "bindings": &u.Bindings}
 }
 
-const (
-	unknownHook  = "unknown hook %q: must be eligible, order, option or bindings"
-	expectedPart = "expected a policy such as least-waste, or quoted rules"
-)
+const expectedPart = "expected a policy such as least-waste, or quoted rules"
+
+// unknownHook returns the message for a key of a composition that is not a hook.
+func unknownHook(key string) string {
+	hooks := []string{"eligible", "order", "option", "bindings"}
+	return fmt.Sprintf("unknown hook %q: ", key) + suggest.DidYouMean(key, hooks, "must be "+suggest.Or(hooks))
+}
 
 // record stores where a policy is named, unless it is named before.
 func (u *Use) record(ref, place string) {
@@ -70,7 +75,7 @@ func (u *Use) UnmarshalYAML(n *yaml.Node) error {
 		list, hook := lists[key.Value], key.Value
 		switch {
 		case list == nil:
-			report(key, ": "+unknownHook, hook)
+			report(key, ": %s", unknownHook(hook))
 		case seen[hook]:
 			report(key, ".%s: is given twice", hook)
 		default:
@@ -93,14 +98,25 @@ func (u *Use) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // partNodes returns the entries of a list, or a value that is not a list or an empty one.
+// Aliases are replaced by the nodes to which they refer.
 func partNodes(n *yaml.Node) []*yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
+	n = resolved(n)
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
 		return []*yaml.Node{n}
 	}
-	return n.Content
+	list := make([]*yaml.Node, len(n.Content))
+	for i, e := range n.Content {
+		list[i] = resolved(e)
+	}
+	return list
+}
+
+// resolved returns the node to which an alias refers, or the node itself.
+func resolved(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
 }
 
 // MarshalYAML implements yaml.Marshaler.
@@ -143,11 +159,24 @@ func ParseUse(text string) (*Use, error) {
 		case !ok:
 			report("expected HOOK: P instead of %q", entry)
 		case list == nil:
-			report(unknownHook, hook)
+			report("%s", unknownHook(hook))
 		case *list != nil:
 			report("%s is given twice", hook)
 		default:
-			*list = inlineParts(strings.TrimSpace(value))
+			value = strings.TrimSpace(value)
+			isList := strings.HasPrefix(value, "[")
+			if at := openQuote(value); at >= 0 {
+				report("%s: the text %s has no end", hook, value[at:])
+				if value = strings.TrimRight(value[:at], " ,"); value == "" || value == "[" {
+					continue
+				}
+			} else if isList && !strings.HasSuffix(value, "]") {
+				report("%s: the list %s has no closing bracket", hook, value)
+			}
+			if isList && !strings.HasSuffix(value, "]") {
+				value += "]"
+			}
+			*list = inlineParts(value)
 			if slices.Contains(*list, "") {
 				report("%s: "+expectedPart, hook)
 				*list = slices.DeleteFunc(*list, func(p string) bool { return p == "" })
@@ -185,18 +214,40 @@ func splitOutsideQuotes(text, separators string) []string {
 	quote, from := rune(0), 0
 	for i, c := range text {
 		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
+		case quote != 0 || c == '\'' || c == '"':
+			quote = quoteAfter(quote, c)
 		case strings.ContainsRune(separators, c):
 			list = append(list, strings.TrimSpace(text[from:i]))
 			from = i + 1
 		}
 	}
 	return append(list, strings.TrimSpace(text[from:]))
+}
+
+// quoteAfter returns the quote that is open after a character; 0: none.
+func quoteAfter(quote, c rune) rune {
+	switch {
+	case quote == c:
+		return 0
+	case quote == 0 && (c == '\'' || c == '"'):
+		return c
+	}
+	return quote
+}
+
+// openQuote returns the position of a quote that has no end; -1: there is none.
+func openQuote(text string) int {
+	quote, at := rune(0), 0
+	for i, c := range text {
+		if quote == 0 {
+			at = i
+		}
+		quote = quoteAfter(quote, c)
+	}
+	if quote == 0 {
+		return -1
+	}
+	return at
 }
 
 // PathOf returns the path of a policy that is named in the manifest in dir, without its

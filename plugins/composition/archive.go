@@ -74,6 +74,17 @@ func (u *Uses) Of(part string) (hooks []string) {
 	return hooks
 }
 
+// Without returns the uses of the other parts than those that are removed.
+func (u *Uses) Without(isRemoved func(part string) bool) Uses {
+	others := func(list []string) []string { return slices.DeleteFunc(slices.Clone(list), isRemoved) }
+	return Uses{Eligible: others(u.Eligible), Order: others(u.Order), Option: others(u.Option), Bindings: others(u.Bindings)}
+}
+
+// IsEmpty reports whether no hook uses a part.
+func (u *Uses) IsEmpty() bool {
+	return len(u.Eligible)+len(u.Order)+len(u.Option)+len(u.Bindings) == 0
+}
+
 // Encode returns the archive as a tar file: composition.json, then the code of the parts in
 // their order. Equal archives have equal bytes.
 func (a *Archive) Encode() ([]byte, error) {

@@ -205,6 +205,32 @@ func TestStart_DeclaresWhatHoldsForAllParts(t *testing.T) {
 	}
 }
 
+// The host fills the columns of a hook for the parts that answer it, and no others.
+func TestStart_ReadsColumnsByHook(t *testing.T) {
+	t.Parallel()
+	m, err := composition.New("both", "sha256:both", []composition.Part{defaults, leastWaste, protected},
+		composition.Uses{Eligible: []string{"protect"}, Order: []string{"default", "least-waste"}, Option: []string{"default"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := policy.NewVersion(policy.Source{Name: "both", Module: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, chooser := protect.New().Info().Columns, rules.New().Info().Columns
+	for hook, want := range map[policy.Hooks]sdk.Columns{policy.HookDelta: gate, policy.HookScoreOptions: chooser} {
+		if got := v.Columns(hook); got != want {
+			t.Errorf("hook %b reads columns %b, want %b", hook, got, want)
+		}
+	}
+	if got := v.Columns(policy.HookSelectVictims); got&chooser != chooser || got.Has(sdk.StartColumn) || !got.Has(sdk.LostWorkColumn) {
+		t.Errorf("order reads columns %b", got)
+	}
+	if v.Info().Columns&gate != gate {
+		t.Errorf("the columns of all hooks are %b", v.Info().Columns)
+	}
+}
+
 func TestNew_ListsEveryProblem(t *testing.T) {
 	t.Parallel()
 	adaptive := native("adaptive", func() sdk.Policy {
@@ -246,9 +272,13 @@ func TestNew_ListsEveryProblem(t *testing.T) {
 	}
 	changed := protected
 	changed.Config = []byte(`{"minRuntime":"soon","speed":1}`)
-	_, err := composition.New("bad", "sha256:bad", []composition.Part{changed}, composition.Uses{Eligible: []string{"protect"}})
-	if err == nil || !strings.Contains(err.Error(), "part protect: minRuntime: invalid value") || !strings.Contains(err.Error(), "speed: unknown setting") {
-		t.Errorf("got %v", err)
+	_, err := composition.New("bad", "sha256:bad", []composition.Part{changed}, composition.Uses{Eligible: []string{"protect"}, Order: []string{"none"}, Option: []string{"protect"}})
+	for _, want := range []string{
+		"part protect: minRuntime: invalid value", "speed: unknown setting", `order: unknown part "none"`, "option: part protect has no hook scoreOptions",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in %v", want, err)
+		}
 	}
 }
 

@@ -39,12 +39,16 @@ type part struct {
 // hookParts holds the indexes of the parts that each hook uses.
 type hookParts struct{ eligible, order, option, bindings []int }
 
+func (u *hookParts) any() bool {
+	return len(u.eligible)+len(u.order)+len(u.option)+len(u.bindings) > 0
+}
+
 var _ policy.Module = (*Module)(nil)
 
 // New returns a composition of parts. The error lists every problem: a name that is no
 // part's, settings that a part does not accept, a part without the hook for which it is
-// used, and parts that cannot be combined. It starts each part once to read its hooks,
-// unless a required setting of it is missing; Start checks the others.
+// used, and parts that cannot be combined. It starts each part once to read its hooks, without
+// settings that are invalid, unless a required setting is missing; Start checks the others.
 func New(name, digest string, parts []Part, uses Uses) (*Module, error) {
 	m := &Module{name: name, digest: digest}
 	var errs []error
@@ -73,11 +77,8 @@ func New(name, digest string, parts []Part, uses Uses) (*Module, error) {
 			*h.to = append(*h.to, at)
 		}
 	}
-	var err error
-	if m.settings, err = m.combineSettings(); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) == 0 {
+	errs = append(errs, m.combineSettings())
+	if err := errors.Join(errs...); err == nil || m.uses.any() {
 		errs = append(errs, m.try())
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -39,9 +39,10 @@ func (p *part) nameOf(setting string) string {
 	return p.prefix + strings.ToUpper(setting[:1]) + setting[1:]
 }
 
-// combineSettings returns the settings of all parts under their names in the composition.
-// The error lists every setting of a part that it does not accept.
-func (m *Module) combineSettings() ([]sdk.Setting, error) {
+// combineSettings sets the settings of all parts under their names in the composition. The error
+// lists every setting of a part that it does not accept. Such a part has its own defaults, so that
+// its hooks can be read all the same.
+func (m *Module) combineSettings() error {
 	var list []sdk.Setting
 	var errs []error
 	for i := range m.parts {
@@ -49,17 +50,15 @@ func (m *Module) combineSettings() ([]sdk.Setting, error) {
 		changed, err := p.withDefaults()
 		if err != nil {
 			errs = append(errs, ofPart(p.Name, err))
-			continue
+			p.Config, changed = nil, p.own
 		}
 		for _, s := range changed {
 			s.Name = p.nameOf(s.Name)
 			list = append(list, s)
 		}
 	}
-	if len(errs) == 0 {
-		errs = append(errs, settings.Check(list))
-	}
-	return list, errors.Join(errs...)
+	m.settings = list
+	return errors.Join(append(errs, settings.Check(list))...)
 }
 
 // withDefaults returns the part's own settings, with the values of its configuration as

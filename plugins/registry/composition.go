@@ -30,7 +30,8 @@ func (c *composed) Close() {
 }
 
 // loadComposition loads the parts of a composition. The signature of its manifest covers all
-// of them. The error lists every part that this process cannot load.
+// of them. The error lists every part that this process cannot load, and every problem of the
+// others.
 func (o *Options) loadComposition(ctx context.Context, b *bundle.Bundle) (Module, error) {
 	return o.compose(ctx, b, maxNesting)
 }
@@ -58,8 +59,12 @@ func (o *Options) compose(ctx context.Context, b *bundle.Bundle, depth int) (Mod
 		}
 		parts = append(parts, composition.Part{Name: code.Name, Module: m, Config: code.Config, Limits: o.bounded(code.Limits)})
 	}
-	if len(errs) == 0 {
-		if c.Module, err = composition.New(a.Name, bundle.Digest(b.Code), parts, a.Uses); err != nil {
+	uses := a.Uses.Without(func(name string) bool { // their problems are reported already
+		return slices.ContainsFunc(a.Parts, func(code composition.Code) bool { return code.Name == name }) &&
+			!slices.ContainsFunc(parts, func(p composition.Part) bool { return p.Name == name })
+	})
+	if len(errs) == 0 || !uses.IsEmpty() {
+		if c.Module, err = composition.New(a.Name, bundle.Digest(b.Code), parts, uses); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -249,7 +249,7 @@ func buildIn(t *testing.T, dir string) (*bundle.Bundle, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, b.Write()
+	return b, b.Write(nil)
 }
 
 func TestComposition_OfCompositionsIsLoaded(t *testing.T) {
@@ -306,8 +306,9 @@ func TestComposition_RejectsWhatThisProcessCannotLoad(t *testing.T) {
 			{Name: "gone", Kind: composition.Builtin, Builtin: "gone", Digest: "sha256:gone"},
 			{Name: "away", Kind: bundle.Process, Digest: "sha256:away"},
 			{Name: "odd", Kind: "odd", Digest: "sha256:odd"},
+			{Name: "protect", Kind: composition.Builtin, Builtin: "protect", Digest: "sha256:protect", Config: []byte(`{"speed":1}`)},
 		},
-		Uses: composition.Uses{Order: []string{"gone"}},
+		Uses: composition.Uses{Eligible: []string{"away"}, Order: []string{"gone", "protect"}, Option: []string{"protect", "none"}},
 	}).Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +318,10 @@ func TestComposition_RejectsWhatThisProcessCannotLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = registry.NewLoader(realHosts(t)).Load(t.Context(), registry.Spec{Use: "bad", Bundle: b})
-	for _, want := range []string{"part gone: this version of cede has no built-in policy gone", "part away: the executable with checksum sha256:away was not found", `part odd: unknown kind "odd"`} {
+	for _, want := range []string{
+		"part gone: this version of cede has no built-in policy gone", "part away: the executable with checksum sha256:away was not found", `part odd: unknown kind "odd"`,
+		"part protect: speed: unknown setting", "order: part protect has no hook scoreVictims or selectVictims", "option: part protect has no hook scoreOptions", `option: unknown part "none"`,
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q:\n%v", want, err)
 		}

@@ -75,7 +75,7 @@ func signed(t *testing.T) (dir string, roots bundle.Roots) {
 	write(t, filepath.Join(dir, "key.pub"), string(public))
 	key, err1 := bundle.ReadPrivateKey(filepath.Join(dir, "key"))
 	roots, err2 := bundle.ReadRoots(filepath.Join(dir, "key.pub"))
-	if err := errors.Join(err1, err2, b.Write(), b.Sign(key)); err != nil {
+	if err := errors.Join(err1, err2, b.Write(nil), b.Sign(key)); err != nil {
 		t.Fatal(err)
 	}
 	return dir, roots

@@ -20,6 +20,7 @@ import (
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/registry"
 	"github.com/cede-scheduler/cede/plugins/wasm"
+	"github.com/cede-scheduler/cede/plugins/wasm/compiler"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
 )
 
@@ -28,7 +29,8 @@ const guests = "../../sdk/abi/testdata/guests"
 // wasmLoader returns a loader with the real Wasm host.
 func wasmLoader(t *testing.T) *registry.Loader {
 	t.Helper()
-	host, err := wasm.NewHost(wasm.Options{})
+	// Under the race detector, a Go guest takes many times as long to compile.
+	host, err := wasm.NewHost(wasm.Options{Budget: compiler.Budget{CPU: 10 * time.Minute, Time: 10 * time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

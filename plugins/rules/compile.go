@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
 
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
 	"github.com/cede-scheduler/cede/plugins/rules/link"
@@ -17,17 +19,24 @@ import (
 func Check(s *Source) (*ir.Program, error) {
 	c := checker{}
 	p := &ir.Program{Name: s.Name, Delta: s.Delta}
+	valid := &Source{Name: s.Name, Delta: s.Delta, Limits: s.Limits} // the entries without a problem
 	if s.Eligible != nil {
-		p.Eligible = c.expression(s.Eligible, schema.Eligible, "a condition (bool)", schema.Bool)
+		if p.Eligible = c.expression(s.Eligible, schema.Eligible, "a condition (bool)", schema.Bool); p.Eligible != nil {
+			valid.Eligible = s.Eligible
+		}
 	}
-	for i := range s.Order {
-		p.Order = append(p.Order, c.sortable(&s.Order[i], schema.Order))
+	sortable := func(entries []Expression, scope schema.Scope) (roots []*ir.Node, list []Expression) {
+		for i := range entries {
+			if root := c.sortable(&entries[i], scope); root != nil {
+				roots, list = append(roots, root), append(list, entries[i])
+			}
+		}
+		return roots, list
 	}
-	for i := range s.Option {
-		p.Option = append(p.Option, c.sortable(&s.Option[i], schema.Option))
-	}
-	if len(c.problems) == 0 && len(p.Roots()) > 0 {
-		c.fuel(s, p)
+	p.Order, valid.Order = sortable(s.Order, schema.Order)
+	p.Option, valid.Option = sortable(s.Option, schema.Option)
+	if len(p.Roots()) > 0 {
+		c.fuel(valid, p) // with fewer entries, rules take less fuel
 	}
 	if len(c.problems) > 0 {
 		return nil, newError(c.problems)
@@ -64,9 +73,16 @@ func (c *checker) expression(e *Expression, scope schema.Scope, want string, acc
 		c.add(e, 0, err.Error(), "")
 		return nil
 	}
-	checked, issues := env.Compile(e.Text)
+	parsed, issues := env.Parse(e.Text)
 	if issues.Err() != nil {
 		c.issues(e, scope, issues)
+		c.names(e, scope)
+		return nil
+	}
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		c.issues(e, scope, issues)
+		c.literals(e, parsed.NativeRep())
 		return nil
 	}
 	before := len(c.problems)
@@ -92,6 +108,36 @@ const (
 	neverHint   = "a division by zero has none, nor a constant int or duration beyond 64 bits"
 )
 
+// names reports the unknown names of an expression with a syntax error, of which nothing else
+// can be checked.
+func (c *checker) names(e *Expression, scope schema.Scope) {
+	for _, r := range syntax.References(e.Text) {
+		if scopesOf(r.Name)&scope == 0 {
+			reason, hint := explainer{scope, e}.Undeclared(r.Name, false)
+			c.add(e, r.Offset, reason, hint)
+		}
+	}
+}
+
+// literals reports the durations and timestamps of an expression that are invalid, and keys that
+// are not constants, if the expression has no types.
+func (c *checker) literals(e *Expression, parsed *ast.AST) {
+	v := converter{checker: c, source: e, checked: parsed}
+	ast.PreOrderVisit(parsed.Expr(), ast.NewExprVisitor(func(part ast.Expr) {
+		if part.Kind() != ast.CallKind {
+			return
+		}
+		call := part.AsCall()
+		t, isSpan := spans[call.FunctionName()]
+		switch {
+		case isSpan && len(call.Args()) == 1 && call.Args()[0].Kind() == ast.LiteralKind:
+			v.span(t, call.Args()[0])
+		case call.FunctionName() == operators.Index && len(call.Args()) == 2:
+			v.constantKey(call.Args()[1])
+		}
+	}))
+}
+
 func (c *checker) add(e *Expression, offset int, reason, hint string) {
 	c.problems = append(c.problems, Problem{Place: e.place(offset), Entry: e.Entry, Reason: reason, Hint: hint})
 }
@@ -99,7 +145,7 @@ func (c *checker) add(e *Expression, offset int, reason, hint string) {
 // issues reports the problems that cel-go found.
 func (c *checker) issues(e *Expression, scope schema.Scope, issues *cel.Issues) {
 	_, balanced := splitOutside(e.Text, ',')
-	for _, p := range syntax.Problems(e.Text, issues, explainer(scope)) {
+	for _, p := range syntax.Problems(e.Text, issues, explainer{scope, e}) {
 		if e.bare && !balanced {
 			p.Hint = "in a list in brackets a comma ends the entry: quote an expression that contains one"
 		}

@@ -28,6 +28,9 @@ var units = map[string]time.Duration{
 	"getHours": time.Hour, "getMinutes": time.Minute, "getSeconds": time.Second, "getMilliseconds": time.Millisecond,
 }
 
+// spans maps functions of a text to their types.
+var spans = map[string]schema.Type{"duration": schema.Duration, "timestamp": schema.Timestamp}
+
 func (v *converter) call(e ast.Expr) *ir.Node {
 	c := e.AsCall()
 	name, list := c.FunctionName(), c.Args()
@@ -41,8 +44,7 @@ func (v *converter) call(e ast.Expr) *ir.Node {
 	case operators.In:
 		return v.in(e, list[0], list[1])
 	case "duration", "timestamp":
-		t := map[string]schema.Type{"duration": schema.Duration, "timestamp": schema.Timestamp}[name]
-		return v.span(t, list[0])
+		return v.span(spans[name], list[0])
 	case "int", "double":
 		return v.conversion(e, name, v.convert(list[0]))
 	}

@@ -60,6 +60,7 @@ func TestCheck_ReportsPositionAndRemedy(t *testing.T) {
 		{"a regular expression", "eligible: victim.namespace.matches('a+')", "matches is not available in rules"},
 		{"texts are not added", "eligible: victim.namespace + 'x' == 'ax'", "the concatenation of texts is not available"},
 		{"unsigned numbers", "order: 1u", "not available in rules"},
+		{"a character that terminals do not show", "order: victim.priority\u200b", "unexpected 'U+200B'"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := problems(tt.text)
@@ -92,6 +93,62 @@ func TestCheck_ReportsAllProblemsAtOnce(t *testing.T) {
 		if invalid.Problems[i].Entry != want {
 			t.Errorf("problem %d is about %s, not %s", i, invalid.Problems[i].Entry, want)
 		}
+	}
+}
+
+// An expression with a problem of one kind is searched for those of the other kinds, and so is
+// the text after a quote without an end.
+func TestCheck_ReportsProblemsOfAllKindsAtOnce(t *testing.T) {
+	expensive := "victim.job.contains('aaaaaaaaaaaa')"
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{"eligible: victim.agee > 10m && victim.job.startsWith('victim.x') && victim.prio.getHours() > 1", []string{
+			`column 11: eligible: unknown name "victim.agee"`, "column 27: eligible: syntax error", `column 69: eligible: unknown name "victim.prio"`,
+		}},
+		{"option: (victim.age + option.victims", []string{"column 10: option: victim.age cannot be used here", "column 37: option: syntax error"}},
+		{"eligible: victim.agee > duration('10 minutes') || victim.labels[victim.job] == 'a' || now > timestamp('x')", []string{
+			`column 11: eligible: unknown name "victim.agee"`, `invalid duration "10 minutes"`, "a key must be written in quotes", `invalid timestamp "x"`,
+		}},
+		{"eligible: victim.job == 'a; order: victim.agee; option: option.x", []string{
+			"column 25: eligible: syntax error: the text 'a has no end", `column 36: order: unknown name "victim.agee"`, `column 57: option: unknown name "option.x"`,
+		}},
+		{"eligible: victim.job == 'a; b' && victim.y; delta: -1", []string{`column 35: eligible: unknown name "victim.y"`, "column 52: delta: invalid value"}},
+		{"eligible: " + expensive + "; order: [victim.agee, " + expensive + "]", []string{
+			"column 11: eligible: up to", `column 56: order[0]: unknown name "victim.agee"`, "column 69: order[1]: up to",
+		}},
+	} {
+		err := problems(tt.text)
+		invalid, ok := errors.AsType[*rules.Error](err)
+		if !ok || len(invalid.Problems) != len(tt.want) {
+			t.Errorf("%s: want %d problems:\n%v", tt.text, len(tt.want), err)
+			continue
+		}
+		for i, want := range tt.want {
+			if have := invalid.Problems[i].String(); !strings.Contains(have, want) {
+				t.Errorf("%s: problem %d:\n%s\nwant %s", tt.text, i, have, want)
+			}
+		}
+	}
+}
+
+func TestParseManifest_ReadsAliases(t *testing.T) {
+	for _, text := range []string{
+		"rules:\n  eligible: &e victim.age > duration('1m')\n  order: [*e, victim.agee]\n",
+		"shared: &r {eligible: victim.age > duration('1m'), order: [1, victim.agee]}\nrules: *r\n",
+	} {
+		source, err := rules.ParseManifest("policy.yaml", "p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = rules.Check(source)
+		if invalid, ok := errors.AsType[*rules.Error](err); !ok || len(invalid.Problems) != 1 || invalid.Problems[0].Entry != "order[1]" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := rules.ParseManifest("policy.yaml", "p", []byte("rules: &r\n  order: [*r]\n")); err == nil {
+		t.Error("an alias of itself is accepted")
 	}
 }
 
@@ -178,6 +235,16 @@ func TestParseManifest_LocatesExpressionsInYAML(t *testing.T) {
 		{"quoted", "name: p\nrules:\n  order: \"victim.agee\"\n", "policy.yaml:3:11: order: "},
 		{"in a list", "name: p\nrules: {order: [victim.age, victim.agee]}\n", "policy.yaml:2:29: order[1]: "},
 		{"in a block", "name: p\nrules:\n  eligible: |\n    victim.age > duration('1h')\n    && victim.agee > duration('1h')\n", "policy.yaml:5:8: eligible: "},
+		{"in a folded block", "name: p\nrules:\n  eligible: >-\n    victim.age >\n    duration('1h')\n\n    && victim.agee > duration('1h')\n", "policy.yaml:7:8: eligible: unknown name \"victim.agee\"\n  && victim.agee > duration('1h')\n     ^"},
+		{"on several lines", "name: p\nrules:\n  eligible: victim.priority > 1\n    &&\n    victim.agee > duration('1h')\n", "policy.yaml:5:5: eligible: "},
+		{"on lines with CR", "name: p\r\nrules:\r\n  order: >\r\n    victim.age\r\n    + victim.agee\r\n", "policy.yaml:5:7: order: "},
+		{"in single quotes", "name: p\nrules:\n  eligible: 'victim.job == ''a'' &&\n    victim.agee > 1'\n", "policy.yaml:4:5: eligible: "},
+		{"after escapes", "name: p\nrules:\n  eligible: \"victim.job == \\\"\\u0061\\x62\\\"\\n && \\\n    victim.agee > 1\"\n", "policy.yaml:4:5: eligible: "},
+		{"after an anchor", "name: p\nrules:\n  order: &a !!str victim.age + victim.agee\n", "policy.yaml:3:32: order: "},
+		{"a text of which YAML removes the quotes", "name: p\nrules:\n  order: 'abc'\n", `YAML removes quotes around an expression: write a text as "'abc'"`},
+		{"a text without quotes in single quotes", "name: p\nrules:\n  eligible: 'victim.namespace == batch'\n", "write a text in quotes, doubled within those of YAML: ''batch''"},
+		{"a text without quotes in double quotes", "name: p\nrules:\n  eligible: \"victim.namespace == batch\"\n", "; write a text in quotes: 'batch'"},
+		{"at the end of a block", "name: p\nrules:\n  order: >\n    victim.age +\n", "policy.yaml:4:17: order: syntax error"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			source, err := rules.ParseManifest("policy.yaml", "p", []byte(tt.text))

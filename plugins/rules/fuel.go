@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/rules/ir"
@@ -49,7 +50,26 @@ func (c *checker) fuel(s *Source, p *ir.Program) {
 	}
 	for i := range hooks {
 		c.within(limits, &hooks[i], need)
+		c.inTime(limits, &hooks[i])
 	}
+}
+
+// ticksPerSecond is the fuel that compiled code uses in a second on a fast machine: calls near
+// their limit used 3 to 6 billion. A call that takes longer than its time even there has no
+// chance anywhere.
+const ticksPerSecond = 4_000_000_000
+
+// inTime reports a problem if a call of a hook cannot finish within the time limit, with the
+// most elements and the ticks that are counted for each.
+func (c *checker) inTime(limits policy.Limits, h *hookFuel) {
+	ticks := min(uint64(h.ticks)*h.elements, policy.MaxCallFuel)
+	takes := (time.Duration(ticks) * time.Second / ticksPerSecond).Round(time.Millisecond)
+	if takes <= limits.Time {
+		return
+	}
+	i := slices.Index(h.parts, slices.Max(h.parts))
+	c.add(&h.entries[i], 0, fmt.Sprintf("a call with %d %ss may take %v; limits.time is %v", h.elements, h.element, takes, limits.Time),
+		fmt.Sprintf("shorten the rules, or set limits.time to at least %v", takes))
 }
 
 // hookFuel is the fuel that a hook may take.

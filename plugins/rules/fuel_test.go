@@ -1,12 +1,14 @@
 package rules_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/plugins/internal/hosttest"
@@ -217,6 +219,9 @@ func TestCheck_RejectsRulesThatMayRunOutOfFuel(t *testing.T) {
 		{"no remedy but to shorten", "", eight(balanced(98)), "shorten the rules: no policy has more than 238037 ticks for each candidate"},
 		{"less fuel than usual", "limits: {fuelPerRow: 200}", "order: pow(victim.share, 1.5)", "a call has 200 for each"},
 		{"options have their own", "limits: {fuelPerRow: 400}", "option: 'option.victims > 1 ? pow(option.fitAfter, 1.5) : 0.0'", "option: up to 702 ticks of fuel for each option; a call has 400 for each\n"},
+		{"too little time", "limits: {fuelPerRow: 170000, time: 100ms}", eight(powers(40)), "policy.yaml:4:5: order[0]: a call with 8192 candidates may take 344ms; limits.time is 100ms\n"},
+		{"the remedy for too little time", "limits: {fuelPerRow: 170000, time: 100ms}", eight(powers(40)), "shorten the rules, or set limits.time to at least 344ms"},
+		{"enough time", "limits: {fuelPerRow: 170000, time: 344ms}", eight(powers(40)), ""},
 		{"too little for a call", "limits: {fuel: 1000}", "order: victim.priority", "policy.yaml:3:10: order: a call has 1000 ticks of fuel besides those for each candidate; rules need 10000000\n"},
 		{"too many keys", "", "order:\n  - " + keys(0, 40) + "\n  - " + keys(40, 80), "too many keys in brackets or texts: 80 and "},
 	} {
@@ -230,6 +235,59 @@ func TestCheck_RejectsRulesThatMayRunOutOfFuel(t *testing.T) {
 				t.Errorf("got\n%.2000v\nwant\n%s", err, tt.want)
 			}
 		})
+	}
+}
+
+// Rules near their limit of fuel answer about the most candidates, given time on a busy machine. If
+// they exceed their time, the error names the policy, the limit and the remedy.
+func TestCall_OfRulesNearTheirLimitEndsAtTheTimeLimit(t *testing.T) {
+	source, err := rules.ParseManifest("policy.yaml", "heavy", []byte("limits: {fuelPerRow: 238000}\nrules:\n  order:"+strings.Repeat("\n  - "+balanced(90), 4)+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := rules.Compile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &policytest.Case{Dims: []string{"cpu"}, Totals: []float64{1e6}, Preemptor: sdk.Preemptor{Priority: 90, Delta: 10, Ask: []float64{4e5}}, Options: []policytest.Option{{Free: []float64{0}}}}
+	for i := range rules.MaxCandidates {
+		c.Options[0].Rows = append(c.Options[0].Rows, policytest.Row{Priority: 20, Use: []float64{float64(i % 97)}})
+	}
+	in := c.Candidates()
+	for _, limit := range []time.Duration{time.Minute, time.Millisecond} {
+		module, err := newHost(t).Load(t.Context(), code, policy.Limits{FuelPerRow: 238_000, Time: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := policy.NewVersion(policy.Source{Name: "heavy", Module: module})
+		if err != nil {
+			t.Fatal(err)
+		}
+		instance, err := v.Acquire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := sdk.VictimScores{Tier: make([]int64, in.Rows.Len()), Score: make([]float64, in.Rows.Len())}
+		err = v.RecordCall("ScoreVictims", instance.ScoreVictims(in, &out))
+		v.Release(instance)
+		if limit == time.Minute {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		fault, ok := errors.AsType[*policy.Error](err)
+		if !ok || fault.Fault != policy.FaultTimeout || fault.Policy != "heavy" {
+			t.Fatalf("%v", err)
+		}
+		for _, want := range []string{"heavy", "took longer than 1ms"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is missing in %v", want, err)
+			}
+		}
+		if !strings.Contains(fault.Hint, "raise the time of a call in the policy's limits") {
+			t.Errorf("hint %q", fault.Hint)
+		}
 	}
 }
 

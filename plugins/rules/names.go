@@ -9,16 +9,18 @@ import (
 	"github.com/cede-scheduler/cede/plugins/rules/syntax"
 )
 
-// explainer explains problems with the names and types of the rules of a scope.
-type explainer schema.Scope
+// explainer explains problems with the names and types of an expression.
+type explainer struct {
+	scope      schema.Scope
+	expression *Expression
+}
 
 // Undeclared explains an unknown name.
 func (x explainer) Undeclared(name string, isFunction bool) (reason, hint string) {
 	if isFunction {
 		return fmt.Sprintf("unknown function %q", name[strings.LastIndexByte(name, '.')+1:]), "docs/reference/rules.md lists the functions"
 	}
-	scope := schema.Scope(x)
-	if rules := scopesOf(name); rules != 0 && rules&scope == 0 {
+	if rules := scopesOf(name); rules != 0 && rules&x.scope == 0 {
 		return name + " cannot be used here", "it can be used in " + scopeNames(rules)
 	}
 	if _, ok := names()[name]; ok { // the parser resolves the argument of has by its parts
@@ -26,20 +28,28 @@ func (x explainer) Undeclared(name string, isFunction bool) (reason, hint string
 	}
 	var known []string
 	for n, s := range names() {
-		if s&scope != 0 {
+		if s&x.scope != 0 {
 			known = append(known, n)
 		}
 	}
-	return fmt.Sprintf("unknown name %q", name), syntax.DidYouMean(name, known, cmp.Or(textHint(name), "docs/reference/rules.md lists the names"))
+	return fmt.Sprintf("unknown name %q", name), syntax.DidYouMean(name, known, cmp.Or(x.textHint(name), "docs/reference/rules.md lists the names"))
 }
 
 // textHint returns a remedy for a text without quotes: every name of the schema but one
-// has a dot.
-func textHint(name string) string {
+// has a dot. YAML removes quotes around the whole expression, and reads two single quotes
+// within single ones as one.
+func (x explainer) textHint(name string) string {
 	if strings.Contains(name, ".") {
 		return ""
 	}
-	return fmt.Sprintf("docs/reference/rules.md lists the names; write a text in quotes: '%s'", name)
+	const names = "docs/reference/rules.md lists the names; "
+	switch {
+	case x.expression.quote != "" && strings.TrimSpace(x.expression.Text) == name:
+		return fmt.Sprintf(`%sYAML removes quotes around an expression: write a text as "'%s'"`, names, name)
+	case x.expression.quote == "'":
+		return fmt.Sprintf("%swrite a text in quotes, doubled within those of YAML: ''%s''", names, name)
+	}
+	return fmt.Sprintf("%swrite a text in quotes: '%s'", names, name)
 }
 
 // NoOverload returns a remedy for operands of the wrong types.

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -36,6 +38,8 @@ type Expression struct {
 	place func(offset int) Place // of a character
 	// bare is set for an entry of a YAML list in brackets without quotes, which a comma ends.
 	bare bool
+	// quote is the quote that YAML removes around the text, if any.
+	quote string
 }
 
 // ParseManifest reads the rules of a policy's manifest. Errors are of type *Error.
@@ -55,9 +59,13 @@ func ParseManifest(file, name string, text []byte) (*Source, error) {
 			var l struct {
 				Fuel       uint64 `yaml:"fuel"`
 				FuelPerRow uint64 `yaml:"fuelPerRow"`
+				Time       string `yaml:"time"`
 			}
 			if value.Decode(&l) == nil {
 				r.limits = policy.Limits{Fuel: l.Fuel, FuelPerRow: l.FuelPerRow}
+				if d, err := time.ParseDuration(l.Time); err == nil && d > 0 {
+					r.limits.Time = d
+				}
 			}
 		}
 	}
@@ -77,8 +85,7 @@ func ParseInline(name, text string) (*Source, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
 	for i, line := range r.lines {
 		column := 1
-		entries, _ := splitOutside(strings.TrimSuffix(line, "\r"), ';')
-		for _, entry := range entries {
+		for _, entry := range splitEntries(strings.TrimSuffix(line, "\r")) {
 			r.entry(root, entry, i+1, column)
 			column += utf8.RuneCountInString(entry) + 1
 		}
@@ -105,6 +112,28 @@ func (r *reader) entry(rules *yaml.Node, text string, line, column int) {
 // leadOf returns the number of spaces at the beginning of a text.
 func leadOf(text string) int {
 	return utf8.RuneCountInString(text) - utf8.RuneCountInString(strings.TrimLeft(text, " \t"))
+}
+
+// nextEntry matches a semicolon before another entry.
+var nextEntry = regexp.MustCompile(`;\s*(?:` + strings.Join(ruleNames, "|") + `)\s*:`)
+
+// splitEntries splits a line at semicolons outside of quotes. A quote without an end ends before
+// the next entry that begins with the name of a rule, so that the problems of that entry are
+// reported too.
+func splitEntries(line string) []string {
+	entries, _ := splitOutside(line, ';')
+	last := entries[len(entries)-1]
+	next := nextEntry.FindStringIndex(last)
+	if next == nil || hasClosedQuotes(last) {
+		return entries
+	}
+	return append(append(entries[:len(entries)-1:len(entries)-1], last[:next[0]]), splitEntries(last[next[0]+1:])...)
+}
+
+// hasClosedQuotes reports whether every quote of a text has an end.
+func hasClosedQuotes(text string) bool {
+	open, _ := splitOutside(text+";", ';')
+	return len(open) > 1
 }
 
 // splitOutside splits a text at a separator outside of quotes and, unless it is a semicolon,
@@ -163,12 +192,13 @@ var ruleNames = []string{"eligible", "order", "option", "delta"}
 // source reads the entries of rules.
 func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
 	s := &Source{Name: name, Delta: srules.Delta, Limits: r.limits}
+	rules = resolved(rules)
 	if rules.Kind != yaml.MappingNode {
 		return nil, r.failed(rules, "", "rules must be a mapping", "write eligible:, order: or option: beneath it")
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(rules.Content); i += 2 {
-		key, value := rules.Content[i], rules.Content[i+1]
+		key, value := rules.Content[i], resolved(rules.Content[i+1])
 		if seen[key.Value] && slices.Contains(ruleNames, key.Value) {
 			r.problem(key, key.Value, "is given twice", "remove one")
 		}
@@ -202,6 +232,14 @@ func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
 	return nil, newError(r.problems)
 }
 
+// resolved returns the node to which an alias refers, or the node itself.
+func resolved(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
 func (r *reader) delta(value *yaml.Node) int32 {
 	n, err := strconv.ParseInt(value.Value, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt32 {
@@ -232,6 +270,7 @@ func (r *reader) expressions(entry string, value *yaml.Node, most int) []Express
 	}
 	var list []Expression
 	for i, n := range nodes {
+		n = resolved(n)
 		name := entry
 		if isList {
 			name = fmt.Sprintf("%s[%d]", entry, i)
@@ -246,11 +285,23 @@ func (r *reader) expressions(entry string, value *yaml.Node, most int) []Express
 		case len(n.Value) > maxText:
 			r.problem(n, name, fmt.Sprintf("%d bytes; at most %d are allowed", len(n.Value), maxText), "")
 		default:
-			bare := value.Style&yaml.FlowStyle != 0 && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
-			list = append(list, Expression{Entry: name, Text: n.Value, place: r.placer(n), bare: bare})
+			quote := quoteOf(n)
+			bare := value.Style&yaml.FlowStyle != 0 && quote == ""
+			list = append(list, Expression{Entry: name, Text: n.Value, place: r.placer(n), bare: bare, quote: quote})
 		}
 	}
 	return list
+}
+
+// quoteOf returns the quote around a scalar in YAML, or "".
+func quoteOf(n *yaml.Node) string {
+	switch {
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		return "'"
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		return `"`
+	}
+	return ""
 }
 
 // listed splits [EXPR, EXPR] at commas outside of parentheses, brackets and quotes. The last
@@ -277,41 +328,7 @@ func listed(value *yaml.Node) []*yaml.Node {
 // placer returns a function that locates the characters of a scalar.
 func (r *reader) placer(n *yaml.Node) func(offset int) Place {
 	text := []rune(n.Value)
-	return func(offset int) Place {
-		offset = max(0, min(offset, len(text)))
-		line, column := 0, offset
-		for i, c := range text[:offset] {
-			if c == '\n' {
-				line, column = line+1, offset-i-1
-			}
-		}
-		p := r.at(n.Line, n.Column)
-		switch {
-		case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-			return r.inBlock(n, string(text), line, column)
-		case line > 0 || !r.onLine(n, string(text)):
-			return Place{File: r.file, Line: n.Line, Column: n.Column, Source: p.Source}
-		case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
-			column++
-		}
-		p.Column += column
-		return p
-	}
-}
-
-// onLine reports whether a scalar stands on one line as it is.
-func (r *reader) onLine(n *yaml.Node, text string) bool {
-	return n.Line >= 1 && n.Line <= len(r.lines) && strings.Contains(r.lines[n.Line-1], text)
-}
-
-// inBlock locates a character of a block scalar.
-func (r *reader) inBlock(n *yaml.Node, text string, line, column int) Place {
-	content := strings.Split(text, "\n")[line]
-	p := r.at(n.Line+1+line, 1)
-	if indent := strings.Index(p.Source, content); indent >= 0 {
-		p.Column += indent + column
-	}
-	return p
+	return func(offset int) Place { return r.locate(n, text, max(0, min(offset, len(text)))) }
 }
 
 func (r *reader) at(line, column int) Place {

@@ -35,6 +35,10 @@ func policyServer(t *testing.T, answers map[string]any) (url string, requests fu
 	t.Helper()
 	var list []asked
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/agent/members" {
+			serveMembers(w, answers)
+			return
+		}
 		got := asked{route: r.Method + " " + r.URL.Path, body: map[string]string{}}
 		if form, err := r.MultipartReader(); err == nil {
 			for part, err := form.NextPart(); err == nil; part, err = form.NextPart() {
@@ -59,6 +63,17 @@ func policyServer(t *testing.T, answers map[string]any) (url string, requests fu
 	}))
 	t.Cleanup(s.Close)
 	return s.URL, func() []asked { return list }
+}
+
+// serveMembers answers with the servers of the pool, by default without names. Requests for
+// them are not recorded.
+func serveMembers(w http.ResponseWriter, answers map[string]any) {
+	var members any = &client.Members{}
+	if given := answers["members"]; given != nil {
+		members = given
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(members)
 }
 
 func thriftyStatus(change func(*client.PolicyStatus)) *client.PolicyStatus {
@@ -255,6 +270,10 @@ func waitingServer(t *testing.T) (url string, waits func() []string) {
 	t.Helper()
 	var list []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/agent/members" {
+			serveMembers(w, nil)
+			return
+		}
 		list = append(list, r.URL.Query().Get("wait"))
 		v := &client.PolicyVersion{ID: newVersion, Name: "p", Kind: "builtin", Checks: map[string]client.PolicyCheck{"s1": {OK: true}}}
 		switch n := len(list); {
@@ -311,9 +330,10 @@ func TestPolicyLoad_RefusedVersionIsNotActivated(t *testing.T) {
 	refused := &client.PolicyVersion{ID: newVersion, Name: "p", Kind: "builtin", Checks: map[string]client.PolicyCheck{
 		"s1": {OK: true}, "s2": {Error: "the same question had two answers"},
 	}}
-	url, requests := policyServer(t, map[string]any{"POST /v1/policies": refused})
+	members := &client.Members{Members: []*client.Member{{Name: "s2", Tags: map[string]string{"name": "beta"}}}}
+	url, requests := policyServer(t, map[string]any{"POST /v1/policies": refused, "members": members})
 	w := clitest.New(nil, "policy", "load", "default", "--name", "p", "--activate", "--addr", url)
-	if code := runEnv(t, w); code != cmdutil.ExitPolicy || !strings.Contains(w.Err.String(), "server s2: the same question had two answers") ||
+	if code := runEnv(t, w); code != cmdutil.ExitPolicy || !strings.Contains(w.Err.String(), "server beta (s2): the same question had two answers") ||
 		!strings.Contains(w.Err.String(), "refused by 1 of 2 servers") {
 		t.Errorf("exit %d: %s", code, w.Err.String())
 	}

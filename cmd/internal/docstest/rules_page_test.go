@@ -56,12 +56,16 @@ absent, the order of a number and NaN. As in CEL, ` + "`false && x` and `true ||
 | an entry of ` + "`order` or `option`" + ` | the entry counts as higher than every value: the candidate is evicted last, the node chosen last, of those with equal earlier entries. NaN counts as no value. |
 
 A double beyond the finite range is compared as infinite. If ` + "`order`" + ` has exactly two entries and the second is a double, infinite values
-compare as the largest finite ones. No value ends a call. If an expression has no value for any candidate, as ` + "`1 / 0`" + `, it is an error.
+compare as the largest finite ones. A missing value does not end a call.
+
+An expression is an error if whole numbers or durations of constants never have a value, as ` + "`1 / 0`" + `. Arithmetic of doubles always has a
+value, which may be NaN, and is not computed in advance: ` + "`order: 0.0 / 0.0`" + ` is accepted, and orders no candidates.
 
 ## Time
 
 If the result of ` + "`eligible`" + ` changes as time passes, the server evaluates the job again at that time. A comparison of durations or timestamps
-yields the exact time; one that is not linear in time, such as a comparison of doubles, is evaluated again each minute.
+yields the exact time, and so does one of ` + "`getHours()`" + ` and its like with a constant. For one that is not linear in time, such as a comparison
+of doubles or ` + "`victim.age.getHours() * 2 > 3`" + `, the job is evaluated again each minute while it waits: prefer a form with an exact time.
 
 ## Limits
 
@@ -79,6 +83,9 @@ text, label or branch that takes most, and the sorting of three or more entries 
 ` + "`cede policy bench`" + ` shows the fuel that calls take. The limits hold for up to %s candidates or %s options in one
 call, %d disruption budgets for each candidate, and 10,000 namespaces. If an operator sets ` + "`policy.limits.fuel`" + ` to less than %s, rules
 may run out of fuel all the same.
+
+A call also has a time, 2 s unless ` + "`limits.time`" + ` states another. Rules that cannot finish a call of that size in this time at
+4,000,000,000 ticks a second are an error. On a slower machine, a call that exceeds its time ends with an error that names the policy and the limit.
 
 `
 

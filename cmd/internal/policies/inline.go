@@ -1,7 +1,9 @@
 package policies
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/cede-scheduler/cede/builtin"
@@ -58,7 +60,8 @@ func NewBuilder() *build.Builder {
 			m, _, ok := builtin.Module(name)
 			return m, ok
 		},
-		Compile: compileRules,
+		Builtins: builtin.Names(),
+		Compile:  compileRules,
 	}
 }
 
@@ -85,9 +88,10 @@ func CheckInline(p string) error {
 // openInline returns a version of the text in a request.
 func (l *Loader) openInline(ctx context.Context, r Request) (*Policy, error) {
 	name := InlineName(r.Use)
-	b, err := BundleInline(ctx, NewBuilder(), name, r.Dir, r.Use)
+	builder := NewBuilder()
+	b, err := BundleInline(ctx, builder, name, r.Dir, r.Use)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, l.CheckUsableInline(ctx, builder, r))
 	}
 	config, err := configuration(r.Config, nil)
 	if err != nil {
@@ -97,4 +101,36 @@ func (l *Loader) openInline(ctx context.Context, r Request) (*Policy, error) {
 		name = r.Name
 	}
 	return l.load(ctx, registry.Spec{Name: name, Use: r.Use, Bundle: b, Config: config, Grants: r.Grants, OnFault: r.OnFault, Observe: r.Observe})
+}
+
+// An Opener opens the policy of a bundle.
+type Opener interface {
+	OpenBundle(context.Context, *bundle.Bundle) (*Policy, error)
+}
+
+// CheckUsable returns the problems of those policies of a composition that can be used, with each
+// other and with their settings, so that they are reported with the problems of its other entries.
+// Messages name the file origin; "": the name of the composition.
+func CheckUsable(ctx context.Context, open Opener, builder *build.Builder, dir string, use *bundle.Use, origin string) error {
+	b, err := builder.Usable(ctx, dir, use)
+	if b == nil || err != nil {
+		return err
+	}
+	b.Origin = cmp.Or(origin, b.Origin)
+	p, err := open.OpenBundle(ctx, b)
+	if err != nil {
+		return err
+	}
+	p.AddRef()
+	p.ReleaseRef()
+	return nil
+}
+
+// CheckUsableInline is CheckUsable for the text of a request, if that is a composition.
+func (l *Loader) CheckUsableInline(ctx context.Context, builder *build.Builder, r Request) error {
+	if !strings.HasPrefix(r.Use, bundle.UsePrefix) {
+		return nil
+	}
+	use, _ := bundle.ParseUse(r.Use) // BundleInline reports the error
+	return CheckUsable(ctx, l, builder, r.Dir, use, "")
 }

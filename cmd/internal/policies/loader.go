@@ -188,7 +188,22 @@ func (l *Loader) loadWasm(ctx context.Context, b *bundle.Bundle, limits policy.L
 	return m, nil
 }
 
+// ErrNotStarted means that a policy is an executable, or has one as a part, which the context
+// of WithoutProcesses does not permit to start.
+var ErrNotStarted = errors.New("an executable was not started")
+
+type withoutProcesses struct{}
+
+// WithoutProcesses returns a context in which a Loader starts no executable. It returns
+// ErrNotStarted instead.
+func WithoutProcesses(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withoutProcesses{}, true)
+}
+
 func (l *Loader) loadProcess(ctx context.Context, b *bundle.Bundle, limits policy.Limits) (registry.Module, error) {
+	if ctx.Value(withoutProcesses{}) != nil {
+		return nil, ErrNotStarted
+	}
 	host, err := l.processHost()
 	if err != nil {
 		return nil, err

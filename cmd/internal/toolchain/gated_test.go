@@ -116,7 +116,7 @@ func BenchmarkGated(b *testing.B) {
 }
 
 // unbounded is a policy without the declarations from which bounds follow, so that it is called
-// about every node.
+// about every node. It also reads start times, so that no two options are equal.
 type unbounded struct{ policy.Module }
 
 func (m unbounded) Start(c *sdk.Config) (policy.Instance, error) {
@@ -129,6 +129,7 @@ type unboundedInstance struct{ policy.Instance }
 func (i unboundedInstance) Info() sdk.Info {
 	info := i.Instance.Info()
 	info.LeastFirst, info.Monotone = false, false
+	info.Columns |= sdk.StartColumn
 	return info
 }
 
@@ -158,6 +159,33 @@ func TestGated_BoundsChangeNoPlan(t *testing.T) {
 				t.Errorf("%d evicted; %d nodes in calls without bounds, %d with them", evicted, all, some)
 			}
 		})
+	}
+}
+
+// On equal nodes a gate leaves few different options, because its own columns do not distinguish
+// them. The policy for victims is called about one of equal options.
+func TestGated_SelectsVictimsOfDifferentOptionsAlone(t *testing.T) {
+	snap, job := thriftyStore(560, 1)
+	job.Policy = "gated"
+	for _, form := range []string{"protect", "aging", "protect and default"} {
+		module := policy.Native(form, func() sdk.Policy { return protect.New() })
+		switch form {
+		case "aging":
+			module = gatedModule(t, form)
+		case "protect and default":
+			module = gatedBy(t, module, nativeDefault())
+		}
+		selected := 0
+		s := gatedScheduler(t, module, nativeDefault(), 2, func(d scheduler.Decision) {
+			for _, call := range d.Outcome.Calls {
+				if call.Hook == "SelectVictims" {
+					selected += call.Options
+				}
+			}
+		})
+		if victims := thriftyVictims(t, s, snap, job); len(victims) == 0 || selected == 0 || selected > 100 {
+			t.Errorf("%s: the policy selects victims of %d options of 560, and evicts %d", form, selected, len(victims))
+		}
 	}
 }
 

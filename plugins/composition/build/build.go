@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/composition"
 )
@@ -25,6 +26,8 @@ type Builder struct {
 	Parse func(text string) (use string, config map[string]any, err error)
 	// Builtin returns a built-in policy by its name.
 	Builtin func(name string) (m policy.Module, ok bool)
+	// Builtins are the names of these policies, one of which may have been meant.
+	Builtins []string
 	// Compile compiles rules, rules: RULES, to a WebAssembly module.
 	Compile func(name, text string) (module []byte, err error)
 	// Fetch returns a version that servers have loaded, the active one if version is "". It
@@ -36,10 +39,35 @@ type Builder struct {
 // uses, by digest. Paths are relative to dir. The error lists every policy that cannot be
 // used.
 func (b *Builder) Archive(ctx context.Context, name, dir string, use *bundle.Use) (archive []byte, executables map[string]string, err error) {
-	r := resolver{Builder: b, dir: dir, executables: map[string]string{}, names: map[string]string{}}
-	own, err := filepath.Abs(dir)
+	r, err := b.resolve(ctx, dir, use)
 	if err != nil {
 		return nil, nil, err
+	}
+	archive, err = r.archive(name, use)
+	return archive, r.executables, err
+}
+
+// Usable returns a composition of those policies of use that can be used, so that their problems
+// can be reported with those of the others. It is nil if there are none.
+func (b *Builder) Usable(ctx context.Context, dir string, use *bundle.Use) (*bundle.Bundle, error) {
+	const name = "usable"
+	r, _ := b.resolve(ctx, dir, use) // Archive reports the error
+	if r == nil || len(r.parts) == 0 {
+		return nil, nil
+	}
+	archive, err := r.archive(name, use)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(name, use, archive, r.executables)
+}
+
+// resolve collects the parts of a composition. If there is an error, the result has the others.
+func (b *Builder) resolve(ctx context.Context, dir string, use *bundle.Use) (*resolver, error) {
+	r := &resolver{Builder: b, dir: dir, executables: map[string]string{}, names: map[string]string{}}
+	own, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
 	}
 	var errs []error
 	for _, ref := range use.Refs() {
@@ -51,9 +79,11 @@ func (b *Builder) Archive(ctx context.Context, name, dir string, use *bundle.Use
 			errs = append(errs, bundle.PrefixLines(use.Place(ref)+": "+ref, err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, nil, err
-	}
+	return r, errors.Join(errs...)
+}
+
+// archive returns the archive of the parts.
+func (r *resolver) archive(name string, use *bundle.Use) (archive []byte, err error) {
 	a := composition.Archive{Name: name, Parts: r.parts, Uses: composition.Uses{
 		Eligible: r.namesOf(use.Eligible), Order: r.namesOf(use.Order), Option: r.namesOf(use.Option), Bindings: r.namesOf(use.Bindings),
 	}}
@@ -61,7 +91,7 @@ func (b *Builder) Archive(ctx context.Context, name, dir string, use *bundle.Use
 	if err == nil && len(archive) > policy.MaxModuleSize {
 		err = fmt.Errorf("the composition has %d bytes: must be at most %d MiB", len(archive), policy.MaxModuleSize>>20)
 	}
-	return archive, r.executables, err
+	return archive, err
 }
 
 // Bundle returns a composition that is written on a command line, with a manifest. Paths are
@@ -72,6 +102,11 @@ func (b *Builder) Bundle(ctx context.Context, name, dir, text string) (*bundle.B
 	if err := errors.Join(invalid, err); err != nil {
 		return nil, err
 	}
+	return assemble(name, use, archive, executables)
+}
+
+// assemble returns a composition with a manifest.
+func assemble(name string, use *bundle.Use, archive []byte, executables map[string]string) (*bundle.Bundle, error) {
 	m := &bundle.Manifest{
 		Version: 1, Name: name, Kind: bundle.Composition, Module: "build/" + name + ".tar", Digest: bundle.Digest(archive),
 		ABI: bundle.Range{Min: "1.1"}, Use: use, Build: &bundle.Build{Lang: bundle.Uses, Source: bundle.ManifestFile},
@@ -99,14 +134,16 @@ type resolver struct {
 
 func (r *resolver) namesOf(refs bundle.Parts) (names []string) {
 	for _, ref := range refs {
-		names = append(names, r.names[ref])
+		if name, ok := r.names[ref]; ok {
+			names = append(names, name)
+		}
 	}
 	return names
 }
 
 // add adds the part that a text refers to.
 func (r *resolver) add(ctx context.Context, ref string) error {
-	code, err := r.resolve(ctx, ref)
+	code, err := r.part(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -119,8 +156,8 @@ func (r *resolver) add(ctx context.Context, ref string) error {
 	return nil
 }
 
-// resolve returns the part that a text refers to. Its name need not be unique.
-func (r *resolver) resolve(ctx context.Context, ref string) (code composition.Code, err error) {
+// part returns the part that a text refers to. Its name need not be unique.
+func (r *resolver) part(ctx context.Context, ref string) (code composition.Code, err error) {
 	if strings.HasPrefix(ref, bundle.Rules+":") {
 		return r.compiled(ref)
 	}
@@ -186,14 +223,14 @@ func (r *resolver) fetched(ctx context.Context, use string) (code composition.Co
 func (r *resolver) read(use string) (code composition.Code, err error) {
 	path, _ := bundle.PathOf(use, r.dir)
 	b, err := bundle.Open(path)
-	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, bundle.ErrNotBuilt) {
+	if errors.Is(err, fs.ErrNotExist) {
 		if strings.HasPrefix(use, bundle.UsePrefix) {
 			return code, errors.New("a composition cannot contain another one in quotes: write it to the policy.yaml of a folder, and name the folder")
 		}
 		if strings.Contains(use, ",") {
 			return code, errors.New("unknown policy: several policies are a list in brackets")
 		}
-		return code, errors.New("unknown policy: neither built in nor a file or folder")
+		return code, errors.New("unknown policy: " + suggest.DidYouMean(use, r.Builtins, "neither built in nor a file or folder"))
 	}
 	if err != nil {
 		return code, err

@@ -1,6 +1,10 @@
 package ir
 
-import "github.com/cede-scheduler/cede/plugins/rules/schema"
+import (
+	"math"
+
+	"github.com/cede-scheduler/cede/plugins/rules/schema"
+)
 
 // A Turn is a comparison whose result changes as time passes, and how its sides approach
 // each other.
@@ -22,6 +26,10 @@ func (n *Node) Turns() []Turn {
 		if !left.readsTime() && !right.readsTime() {
 			return
 		}
+		if steps, ok := c.steps(); ok {
+			list = append(list, steps...)
+			return
+		}
 		t := Turn{Node: c}
 		a, okA := left.slope()
 		b, okB := right.slope()
@@ -33,6 +41,56 @@ func (n *Node) Turns() []Turn {
 		list = append(list, t)
 	})
 	return list
+}
+
+// mirrored maps a comparison to that with its sides exchanged.
+var mirrored = map[Op]Op{Eq: Eq, Ne: Ne, Lt: Gt, Le: Ge, Gt: Lt, Ge: Le}
+
+// steps returns the turns of a comparison of whole units with a constant, such as
+// victim.age.getHours() > 2: the duration itself is linear in time. It returns false if
+// the expression is not such a comparison.
+func (n *Node) steps() ([]Turn, bool) {
+	op, units, c := n.Op, n.Args[0], n.Args[1]
+	if units.Op == Const {
+		op, units, c = mirrored[op], c, units
+	}
+	if units.Op != Whole || c.Op != Const {
+		return nil, false
+	}
+	slope, ok := units.Args[0].slope()
+	if !ok || slope == 0 {
+		return nil, ok
+	}
+	var list []Turn
+	if op != Gt && op != Le { // changes if the number reaches c
+		list = units.reaches(list, c.N, slope)
+	}
+	if op != Lt && op != Ge && c.N < math.MaxInt64 { // changes if the number exceeds c
+		list = units.reaches(list, c.N+1, slope)
+	}
+	return list, true
+}
+
+// reaches adds the turn at which whole units reach a number, unless no duration does. The
+// units are rounded towards zero: a negative duration reaches a number one nanosecond after
+// the lower number.
+func (n *Node) reaches(list []Turn, number, slope int64) []Turn {
+	op := Ge
+	if number <= 0 {
+		op = Gt
+		if number == math.MinInt64 {
+			return list
+		}
+		number--
+	}
+	limit, ok := Whole64(Mul, number, n.N)
+	if !ok {
+		return list
+	}
+	return append(list, Turn{
+		Node:  &Node{Op: op, Type: schema.Bool, Args: []*Node{n.Args[0], {Op: Const, Type: schema.Duration, N: limit}}},
+		Slope: slope,
+	})
 }
 
 // readsTime reports whether an expression changes as time passes.

@@ -97,8 +97,23 @@ func parserReason(message string) string {
 			break
 		}
 	}
-	return strings.NewReplacer("'<EOF>', expected", "end of the expression, expected", "'<EOF>'", "end of the expression",
+	message = strings.NewReplacer("'<EOF>', expected", "end of the expression, expected", "'<EOF>'", "end of the expression",
 		", expected <EOF>", "").Replace(message)
+	return visible(message)
+}
+
+// visible replaces characters that a terminal does not show, such as a space without width, by
+// their code points.
+func visible(message string) string {
+	var b strings.Builder
+	for _, c := range message {
+		if unicode.IsPrint(c) {
+			b.WriteRune(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%U", c)
+	}
+	return b.String()
 }
 
 // habits are forms of other languages, and their forms in CEL. The position of an error is
@@ -116,11 +131,16 @@ var habits = []struct {
 }
 
 // texts matches texts in quotes, in which nothing is a form of another language.
-var texts = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
+var texts = regexp.MustCompile(`'[^'\n]*(?:'|$)|"[^"\n]*(?:"|$)`)
+
+// withoutTexts replaces texts in quotes by spaces, also the last one if it has no end.
+func withoutTexts(text string) string {
+	return texts.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat(" ", utf8.RuneCountInString(s)) })
+}
 
 // habitHint returns a remedy if a form of another language precedes a syntax error.
 func habitHint(text string, offset int) string {
-	text = texts.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat(" ", utf8.RuneCountInString(s)) })
+	text = withoutTexts(text)
 	nearest, hint := -1, ""
 	for _, h := range habits {
 		for _, at := range h.form.FindAllStringSubmatchIndex(text, -1) {
@@ -171,6 +191,31 @@ func Name(text string, offset int) (name string, at int, isFunction bool) {
 	}
 	return string(runes[at:end]), at, end < len(runes) && runes[end] == '('
 }
+
+// A Reference is a dotted name in an expression.
+type Reference struct {
+	Name   string
+	Offset int // in characters, from 0
+}
+
+// References returns the dotted names of an expression outside of quotes, without the functions
+// that are called on them. It needs no valid syntax.
+func References(text string) (list []Reference) {
+	text = withoutTexts(text)
+	for _, at := range dotted.FindAllStringIndex(text, -1) {
+		name := text[at[0]:at[1]]
+		if strings.HasPrefix(strings.TrimLeft(text[at[1]:], " "), "(") {
+			name = name[:strings.LastIndexByte(name, '.')]
+		}
+		if strings.Contains(name, ".") {
+			list = append(list, Reference{name, utf8.RuneCountInString(text[:at[0]])})
+		}
+	}
+	return list
+}
+
+// dotted matches a name with at least one dot.
+var dotted = regexp.MustCompile(`[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+`)
 
 // excerptWidth is the width of the part of a line that is shown.
 const excerptWidth = 100

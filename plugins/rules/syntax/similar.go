@@ -16,10 +16,7 @@ func DidYouMean(name string, known []string, otherwise string) string {
 	known = slices.Sorted(slices.Values(known))
 	begun := slices.IndexFunc(known, func(n string) bool { return len(name) >= abbreviated && strings.HasPrefix(n, name) })
 	if begun >= 0 {
-		return "did you mean " + known[begun] + "?"
+		return suggest.Question(known[begun])
 	}
-	if near := suggest.Nearest(name, known); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return otherwise
+	return suggest.DidYouMean(name, known, otherwise)
 }

@@ -24,31 +24,35 @@ const (
 
 // loadChecked loads a policy and waits until all required servers have checked it, or
 // until the timeout; then Awaited lists the missing checks. The load request itself waits
-// briefly: the server would return nothing in that time, and accept no other load.
-func loadChecked(ctx context.Context, env *cmdutil.Env, c *client.Client, load *client.PolicyLoad, within time.Duration) (*client.PolicyVersion, error) {
+// briefly: the server would return nothing in that time, and accept no other load. It also
+// returns the names of the servers.
+func loadChecked(ctx context.Context, env *cmdutil.Env, c *client.Client, load *client.PolicyLoad, within time.Duration) (v *client.PolicyVersion, names cmdutil.ServerNames, err error) {
 	end := env.Clock.Now().Add(within)
 	load.Wait = max(min(checksQuiet, within), time.Millisecond)
-	v, err := c.Policies().Load(ctx, load)
+	if v, err = c.Policies().Load(ctx, load); err != nil {
+		return nil, nil, err
+	}
+	names = cmdutil.ReadServerNames(ctx, c)
 	printed := map[string]bool{}
 	for err == nil && len(v.Awaited) > 0 && env.Clock.Now().Before(end) {
-		reportAwaited(env, v, printed)
+		reportAwaited(env, v, names, printed)
 		env.Sleep(ctx, checksEvery)
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 		v, err = checkedSince(ctx, c, v)
 	}
-	return v, err
+	return v, names, err
 }
 
 // reportAwaited prints each missing check once. With -o json it prints nothing; programs
 // read Awaited.
-func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, printed map[string]bool) {
+func reportAwaited(env *cmdutil.Env, v *client.PolicyVersion, names cmdutil.ServerNames, printed map[string]bool) {
 	if env.JSONErrors {
 		return
 	}
 	name := policyflags.VersionName(v.Name, v.ID)
-	for _, line := range awaitedLines(v) {
+	for _, line := range awaitedLines(v, names) {
 		if !printed[line] {
 			printed[line] = true
 			_, _ = fmt.Fprintf(env.Stderr, "%s: waiting for the check by %s\n", name, line) // an error on stderr cannot be reported
@@ -77,10 +81,10 @@ func checkedSince(ctx context.Context, c *client.Client, v *client.PolicyVersion
 }
 
 // awaitedLines returns the missing checks with their reasons, by server.
-func awaitedLines(v *client.PolicyVersion) []string {
+func awaitedLines(v *client.PolicyVersion, names cmdutil.ServerNames) []string {
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(v.Awaited)) {
-		lines = append(lines, "server "+id+": "+v.Awaited[id])
+		lines = append(lines, "server "+names.Full(id)+": "+v.Awaited[id])
 	}
 	return lines
 }

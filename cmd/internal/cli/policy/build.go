@@ -104,7 +104,7 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	m, _, err := bundle.ReadManifest(dir)
 	project := toolchain.Project{Dir: dir, Manifest: m, Builder: builder, Say: func(text string) { _, _ = fmt.Fprintln(env.Stderr, text) }}
 	if err != nil {
-		return nil, errors.Join(err, project.CheckEntries(ctx))
+		return nil, errors.Join(err, project.CheckEntries(ctx), checkUsable(ctx, env, &project))
 	}
 	if kind != "" && m.Use != nil {
 		return nil, cmdutil.Usagef("remove --kind", "%s is a composition: it contains modules of other kinds", dir)
@@ -112,14 +112,17 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	asKind(m, kind)
 	built, err := project.Build(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, checkUsable(ctx, env, &project))
 	}
 	defer built.Close()
-	tested, err := bundle.Rebuild(dir, func(m *bundle.Manifest) {
-		asKind(m, kind)
-		m.Module = built.Module
-		m.Hooks, m.Settings = nil, nil // the new module need not match those of the previous one
-	})
+	read := func() (*bundle.Bundle, error) {
+		return bundle.Rebuild(dir, func(m *bundle.Manifest) {
+			asKind(m, kind)
+			m.Module = built.Module
+			m.Hooks, m.Settings = nil, nil // the new module need not match those of the previous one
+		})
+	}
+	tested, err := read()
 	if err != nil {
 		return nil, err
 	}
@@ -134,20 +137,15 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 		return nil, err
 	}
 	defer hold(p)()
-	if err := built.Commit(); err != nil {
-		return nil, err
-	}
-	b, err := bundle.Rebuild(dir, func(m *bundle.Manifest) {
-		asKind(m, kind)
-		m.Hooks, m.Settings = nil, nil
-	})
+	b, err := read() // its author may have edited the manifest meanwhile
 	if err != nil {
 		return nil, err
 	}
+	b.Manifest.Module, b.Path = m.Module, filepath.Join(dir, filepath.FromSlash(m.Module))
 	if err := b.Manifest.Describe(p.Hooks(), p.Settings()); err != nil {
 		return nil, err
 	}
-	if err := b.Write(); err != nil {
+	if err := b.Write(built.Commit); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(b.Path)
@@ -158,6 +156,15 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 		Policy: b.Manifest.Name, Kind: string(b.Manifest.Kind), Module: filepath.ToSlash(b.Path), Bytes: info.Size(),
 		Digest: b.Manifest.Digest, Hooks: b.Manifest.Hooks,
 	}, nil
+}
+
+// checkUsable returns the problems of the usable policies of a project that is a composition.
+func checkUsable(ctx context.Context, env *cmdutil.Env, project *toolchain.Project) error {
+	if project.Manifest == nil || project.Manifest.Use == nil {
+		return nil
+	}
+	origin := filepath.ToSlash(filepath.Join(project.Dir, bundle.ManifestFile))
+	return policies.CheckUsable(ctx, env.Policies, project.Builder, project.Dir, project.Manifest.Use, origin)
 }
 
 // warnOldModule warns about the module of an earlier build, which the next command would

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/sim/scenario"
 	"github.com/cede-scheduler/cede/plugins/wasm"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
@@ -24,7 +27,7 @@ it has with its configuration, its hooks and the columns that they read, its set
 the limits of its calls, and the imports and exports of a WebAssembly module.
 
 No hook is called. An executable is not started without --run: only its manifest and
-its checksum are read.`,
+its checksum are read. A composition with an executable requires --run.`,
 		Example: `  cede policy inspect thrifty
   cede policy inspect ./thrifty-process --run
   cede policy inspect 'least-waste?bands=20' -t '{{.version}}'`,
@@ -42,12 +45,19 @@ its checksum are read.`,
 		if len(args) == 0 {
 			args = []string{"."}
 		}
+		ctx := cmd.Context()
 		if !run {
+			ctx = policies.WithoutProcesses(ctx)
 			if i, err := policies.InspectFile(args[0]); err == nil && i != nil {
 				return out.Show(cmdutil.Document{Data: i, Names: []string{i.Name}, Page: func(p cmdutil.Page) { executable{i}.page(p) }})
 			}
 		}
-		opened, err := options.Open(cmd.Context(), args)
+		opened, err := options.Open(ctx, args)
+		if errors.Is(err, policies.ErrNotStarted) {
+			e := *cmdutil.AsError(err) // it may list problems of other parts
+			e.Exit, e.Code, e.Hint = cmdutil.ExitUsage, cmdutil.CodeUsage, "--run starts it, which executes its code with your rights"
+			return &e
+		}
 		if err != nil {
 			return err
 		}
@@ -183,11 +193,12 @@ func values(s *sdk.Setting, list []string, l *sdk.Limits) string {
 	case l == nil:
 		return ""
 	}
-	unit := ""
-	if s.Kind == sdk.Duration {
-		unit = "s"
+	number := func(x float64) string {
+		if s.Kind == sdk.Duration {
+			return scenario.Duration(x * float64(time.Second)).String()
+		}
+		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
-	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) + unit }
 	if l.Max == math.MaxFloat64 {
 		return "from " + number(l.Min)
 	}

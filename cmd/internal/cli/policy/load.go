@@ -21,6 +21,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/composition/build"
 	"github.com/cede-scheduler/cede/plugins/rules"
@@ -100,7 +101,7 @@ is not reached by a rollback at first: cede policy load default --activate retur
 		if err != nil {
 			return err
 		}
-		v, err := loadChecked(cmd.Context(), env, c, load, f.timeout)
+		v, names, err := loadChecked(cmd.Context(), env, c, load, f.timeout)
 		if err != nil {
 			return cmdutil.InterruptError(cmd.Context(), ofPolicy(err))
 		}
@@ -108,10 +109,10 @@ is not reached by a rollback at first: cede policy load default --activate retur
 		if err != nil {
 			return ofPolicy(err)
 		}
-		if err := out.Show(loaded(v, st)); err != nil {
+		if err := out.Show(loaded(v, st, names)); err != nil {
 			return err
 		}
-		return refusals(v)
+		return refusals(v, names)
 	}
 	return cmd
 }
@@ -149,7 +150,7 @@ func loadedAs(ctx context.Context, c *client.Client, v *client.PolicyVersion, ac
 }
 
 // loaded returns the document of a loaded version.
-func loaded(v *client.PolicyVersion, st *client.PolicyStatus) cmdutil.Document {
+func loaded(v *client.PolicyVersion, st *client.PolicyStatus, names cmdutil.ServerNames) cmdutil.Document {
 	name := policyflags.VersionName(v.Name, v.ID)
 	return cmdutil.Document{Data: v, Names: []string{name}, Page: func(p cmdutil.Page) {
 		what := v.Kind
@@ -166,11 +167,11 @@ func loaded(v *client.PolicyVersion, st *client.PolicyStatus) cmdutil.Document {
 		switch {
 		case len(v.Awaited) > 0 && checked == len(v.Checks):
 			p.Printf("It cannot be activated until these servers have checked it:\n")
-			for _, line := range awaitedLines(v) {
+			for _, line := range awaitedLines(v, names) {
 				p.Printf("  %s\n", line)
 			}
 		case p.NoHeaders || checked < len(v.Checks):
-		case policyStatus{st}.role(v.ID) == roleActive:
+		case policyStatus{PolicyStatus: st}.role(v.ID) == roleActive:
 			p.Printf("It is active for jobs with policy: %s, and for jobs without a policy if the scheduler settings select it.\n", v.Name)
 			if instead := inPlaceOfBuiltin(st); instead != "" {
 				p.Printf("It decides%s.\n", instead)
@@ -182,11 +183,11 @@ func loaded(v *client.PolicyVersion, st *client.PolicyStatus) cmdutil.Document {
 }
 
 // refusals returns an error that lists the servers that refused a version, or nil.
-func refusals(v *client.PolicyVersion) error {
+func refusals(v *client.PolicyVersion, names cmdutil.ServerNames) error {
 	e := &cmdutil.Error{Exit: cmdutil.ExitPolicy, Code: cmdutil.CodePolicy}
 	for _, id := range slices.Sorted(maps.Keys(v.Checks)) {
 		if c := v.Checks[id]; !c.OK {
-			e.Lines = append(e.Lines, fmt.Sprintf("server %s: %s", id, c.Error))
+			e.Lines = append(e.Lines, fmt.Sprintf("server %s: %s", names.Full(id), c.Error))
 		}
 	}
 	if len(e.Lines) == 0 {
@@ -201,32 +202,33 @@ func refusals(v *client.PolicyVersion) error {
 // newPolicyLoad creates the load request for a policy.
 func newPolicyLoad(ctx context.Context, env *cmdutil.Env, p string, f loadFlags, builder *build.Builder) (*client.PolicyLoad, error) {
 	named := builtin.Spec{Use: p}
-	var err error
+	var problems []error
+	report := func(err error) { problems = append(problems, err) }
 	if policies.InlineName(p) == "" {
+		var err error
 		if named, err = builtin.Parse(p); err != nil {
-			return nil, cmdutil.Usagef("use P or P?key=value", "%v", err)
+			report(cmdutil.Usagef("use P or P?key=value", "%v", err))
 		}
 	}
 	if _, err := policy.ParseOnFault(f.onFault); err != nil {
-		return nil, cmdutil.Usagef("use deny or default", "invalid --on-fault %q", f.onFault)
-	}
-	files, err := policyflags.ReadConfigs(env, f.config)
-	if err != nil {
-		return nil, err
-	}
-	if err := files.Check([]string{p}); err != nil {
-		return nil, err
+		report(cmdutil.Usagef("use deny or default", "invalid --on-fault %q", f.onFault))
 	}
 	load := &client.PolicyLoad{Name: f.name, OnFault: f.onFault}
-	if settings := files.For(p, named.Use, "").MergeInto(named.Config); len(settings) > 0 {
-		if load.Config, err = json.Marshal(settings); err != nil {
-			return nil, err
-		}
+	files, err := policyflags.ReadConfigs(env, f.config)
+	if err == nil {
+		err = files.Check([]string{p})
 	}
-	if load.Grants, err = loadGrants(p, f.grant); err != nil {
-		return nil, err
+	report(err)
+	if settings := files.For(p, named.Use, "").MergeInto(named.Config); err == nil && len(settings) > 0 {
+		load.Config, err = json.Marshal(settings)
+		report(err)
 	}
-	return load, fillPolicyLoad(ctx, env, load, named.Use, builder)
+	load.Grants, err = loadGrants(p, f.grant)
+	report(err)
+	if named.Use != "" {
+		report(fillPolicyLoad(ctx, env, load, named.Use, builder))
+	}
+	return load, cmdutil.JoinProblems("the command line", problems...)
 }
 
 // loadGrants parses GRANT, and P=GRANT as other commands accept it.
@@ -291,11 +293,26 @@ func fillInlineLoad(ctx context.Context, load *client.PolicyLoad, text string, b
 	}
 	b, err := policies.BundleInline(ctx, builder, load.Name, "", text)
 	if err != nil {
-		return policyflags.WrapError(text, err)
+		return policyflags.WrapError(text, errors.Join(err, usableProblems(ctx, builder, text)))
 	}
 	load.Module = b.Code
 	load.Manifest, _, err = b.Contents()
 	return err
+}
+
+// usableProblems returns the problems of those parts of a composition that can be used, which the
+// servers would report after the others are corrected. It returns none if a part is loaded in
+// the servers, since its executable need not exist here, or is an executable: none is started.
+func usableProblems(ctx context.Context, builder *build.Builder, text string) error {
+	if strings.Contains(text, build.PoolPrefix) {
+		return nil
+	}
+	l := policies.New(policies.Options{})
+	err := l.CheckUsableInline(policies.WithoutProcesses(ctx), builder, policies.Request{PolicySpec: sim.PolicySpec{Use: text}})
+	if errors.Is(err, policies.ErrNotStarted) {
+		err = nil
+	}
+	return errors.Join(err, l.Close())
 }
 
 // readModule reads a module from standard input.

@@ -45,6 +45,10 @@ func ofPolicy(err error) error {
 	if _, fault := answer.Details["Fault"]; fault {
 		e.Exit = cmdutil.ExitPolicy
 	}
+	if strings.Contains(answer.Error(), ": unknown setting; use one of") {
+		text := strings.Join(append([]string{e.Message}, e.Lines...), "\n")
+		e.Hint = cmp.Or(policyflags.SettingHint(text), e.Hint, "`cede policy inspect P` lists the settings of a policy")
+	}
 	return e
 }
 

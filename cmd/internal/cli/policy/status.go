@@ -54,7 +54,9 @@ Counters start at zero when a server starts.`,
 				return cmdutil.Document{}, err
 			}
 		}
-		return cmdutil.Document{Data: st, Names: versionNames(st), Page: func(p cmdutil.Page) { policyStatus{st}.page(p) }}, nil
+		return cmdutil.Document{Data: st, Names: versionNames(st), Page: func(p cmdutil.Page) {
+			policyStatus{st, cmdutil.ReadServerNames(ctx, c.Client)}.page(p)
+		}}, nil
 	})
 }
 
@@ -102,7 +104,10 @@ func versionNames(st *client.PolicyStatus) []string {
 }
 
 // policyStatus prints the status of a policy as text.
-type policyStatus struct{ *client.PolicyStatus }
+type policyStatus struct {
+	*client.PolicyStatus
+	servers cmdutil.ServerNames
+}
 
 // isolation describes the sandbox of the active version, or those of the parts of a
 // composition. Built-in policies are part of the server and have none.
@@ -221,7 +226,7 @@ func (s policyStatus) versions(p cmdutil.Page) {
 		if v.Size > 0 {
 			bytes = cmdutil.FormatBytes(v.Size)
 		}
-		cells := []string{model.ShortVersion(v.ID), s.role(v.ID), v.Kind, bytes, v.Signer, when(v.Time), checks(v)}
+		cells := []string{model.ShortVersion(v.ID), s.role(v.ID), v.Kind, bytes, v.Signer, when(v.Time), checks(v, s.servers)}
 		if p.Wide {
 			cells = append(cells, v.Digest, string(v.Config))
 		}
@@ -231,13 +236,13 @@ func (s policyStatus) versions(p cmdutil.Page) {
 }
 
 // checks summarizes the results of the servers for a version.
-func checks(v *client.PolicyVersion) string {
+func checks(v *client.PolicyVersion, names cmdutil.ServerNames) string {
 	ok, bad := 0, []string{}
 	for _, id := range slices.Sorted(maps.Keys(v.Checks)) {
 		if v.Checks[id].OK {
 			ok++
 		} else {
-			bad = append(bad, id)
+			bad = append(bad, names.Of(id))
 		}
 	}
 	all := len(v.Checks) + len(uncheckedBy(v))
@@ -260,13 +265,17 @@ func (s policyStatus) checks(p cmdutil.Page) {
 		slices.Sort(servers)
 		for _, id := range servers {
 			check, checked := v.Checks[id]
+			name := s.servers.Of(id)
+			if p.Wide {
+				name = s.servers.Full(id)
+			}
 			switch {
 			case v.Awaited[id] != "":
-				t.Row(model.ShortVersion(v.ID), id, "none yet", "", v.Awaited[id])
+				t.Row(model.ShortVersion(v.ID), name, "none yet", "", v.Awaited[id])
 			case checked && check.OK:
-				t.Row(model.ShortVersion(v.ID), id, "ok", when(check.Time), "")
+				t.Row(model.ShortVersion(v.ID), name, "ok", when(check.Time), "")
 			case checked:
-				t.Row(model.ShortVersion(v.ID), id, "refused", when(check.Time), check.Error)
+				t.Row(model.ShortVersion(v.ID), name, "refused", when(check.Time), check.Error)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func TestPolicyStatus_ShowsIsolation(t *testing.T) {
 	} {
 		var text strings.Builder
 		out := bufio.NewWriter(&text)
-		policyStatus{&client.PolicyStatus{Here: &client.PolicyHere{Isolation: isolation}}}.page(cmdutil.Page{W: out})
+		policyStatus{PolicyStatus: &client.PolicyStatus{Here: &client.PolicyHere{Isolation: isolation}}}.page(cmdutil.Page{W: out})
 		if err := out.Flush(); err != nil {
 			t.Fatal(err)
 		}

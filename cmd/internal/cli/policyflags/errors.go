@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
 	"github.com/cede-scheduler/cede/cmd/internal/toolchain"
 	"github.com/cede-scheduler/cede/core/policy"
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/plugins/bundle"
 	"github.com/cede-scheduler/cede/plugins/rules"
 	"github.com/cede-scheduler/cede/plugins/wasm/meter"
@@ -24,10 +26,26 @@ const rewrite = "run `cede policy build` to update"
 
 // Hint returns the remedy for settings that a policy refuses; "": the error is another one.
 func Hint(err error) string {
+	if hint := SettingHint(err.Error()); hint != "" {
+		return hint
+	}
 	if strings.Contains(err.Error(), ": configuration: ") {
 		return "correct the setting or remove it; `cede policy inspect P` lists the settings"
 	}
 	return ""
+}
+
+// unknownSetting matches the problem of an unknown setting, with the valid ones.
+var unknownSetting = regexp.MustCompile(`(\S+): unknown setting; use one of (.*)`)
+
+// SettingHint returns the setting that was probably meant, if exactly one in the text of an
+// error is unknown and similar to a valid one; otherwise "".
+func SettingHint(text string) string {
+	found := unknownSetting.FindAllStringSubmatch(text, -1)
+	if len(found) != 1 {
+		return ""
+	}
+	return suggest.DidYouMean(found[0][1], strings.Split(found[0][2], ", "), "")
 }
 
 // WrapError gives an error about policy p its exit code: ExitPolicy if the policy failed,
@@ -67,8 +85,11 @@ func WrapError(p string, err error) error {
 		e.Lines, e.Details = lines, lines
 		e.Message = fmt.Sprintf("%s has %d problems", p, len(lines))
 	}
-	if errors.Is(err, bundle.ErrNotBuilt) {
-		e.Hint = "cede policy build " + p
+	if _, ok := errors.AsType[*bundle.NotPolicyError](err); ok {
+		e.Hint = "use a .wasm module, an executable, or the folder of a policy: `cede policy init` creates one"
+	}
+	if missing, ok := errors.AsType[*bundle.NotBuiltError](err); ok {
+		e.Hint = "cede policy build " + missing.Dir
 	}
 	return e
 }
@@ -122,7 +143,8 @@ func BadSignature(err error) (text string, bad bool) {
 // IsAltered reports whether a bundle cannot be opened although its manifest is valid and
 // its files are readable: the module or the signature was changed.
 func IsAltered(dir string, err error) bool {
-	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable || errors.Is(err, bundle.ErrNotBuilt) {
+	_, unreadable := errors.AsType[*fs.PathError](err)
+	if _, missing := errors.AsType[*bundle.NotBuiltError](err); unreadable || missing {
 		return false
 	}
 	m, _, bad := bundle.ReadManifest(dir)

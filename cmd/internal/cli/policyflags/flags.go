@@ -3,7 +3,6 @@ package policyflags
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,20 +49,7 @@ func ReadConfigs(env *cmdutil.Env, list []string) (Configs, error) {
 		}
 		c[p] = ConfigFile{name, settings}
 	}
-	return c, firstUsage(errs)
-}
-
-// firstUsage joins errors into one with an exit code.
-func firstUsage(errs []error) error {
-	if len(errs) < 2 {
-		return errors.Join(errs...)
-	}
-	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%d problems", len(errs))}
-	for _, err := range errs {
-		e.Lines = append(e.Lines, err.Error())
-	}
-	e.Details = e.Lines
-	return e
+	return c, cmdutil.JoinProblems("--config", errs...)
 }
 
 func readConfig(env *cmdutil.Env, name string) (map[string]any, error) {

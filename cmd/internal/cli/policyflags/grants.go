@@ -22,21 +22,24 @@ func GrantFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringArray("grant", nil, "grant a privilege to a policy: `P=keepRedundant` evicts all victims that it selects")
 }
 
-// ParseGrants parses values of --grant, each POLICY=GRANT. It fails with a usage error.
+// ParseGrants parses values of --grant, each POLICY=GRANT. Its error lists all problems.
 func ParseGrants(list []string) (Grants, error) {
 	g := Grants{}
+	var problems []error
 	for _, text := range list {
 		at := strings.LastIndexByte(text, '=') // P may contain = itself
 		if at <= 0 {
-			return nil, cmdutil.Usagef("use P=keepRedundant", "invalid --grant %q: expected P=GRANT", text)
+			problems = append(problems, cmdutil.Usagef("use P=keepRedundant", "invalid --grant %q: expected P=GRANT", text))
+			continue
 		}
 		name, grant := text[:at], text[at+1:]
 		if !slices.Contains(policy.Grants, grant) {
-			return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(policy.Grants), "--grant %s: unknown grant %q", text, grant)
+			problems = append(problems, cmdutil.Usagef("use "+cmdutil.JoinOr(policy.Grants), "--grant %s: unknown grant %q", text, grant))
+			continue
 		}
 		g[name] = append(g[name], grant)
 	}
-	return g, nil
+	return g, cmdutil.JoinProblems("--grant", problems...)
 }
 
 // Check returns an error if a grant names a policy that the file does not use under
