@@ -51,7 +51,7 @@ func (h *Host) start(ctx context.Context, what *program) (*process, *policy.Erro
 	p.runner.init()
 	p.runner.memory, p.runner.socket, p.runner.output.log = what.memory, p.dir, what.log
 	if h.isolation != "" {
-		p.runner.sandbox = func() error { return enterSandbox(p.file, p.dir) }
+		p.runner.sandbox = func(key uint32) error { return enterSandbox(p.file, p.dir, key) }
 	}
 	if err := h.register(p); err != nil {
 		return nil, err

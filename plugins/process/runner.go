@@ -2,6 +2,8 @@ package process
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +26,9 @@ import (
 // and wait forever if a child keeps its output open.
 type runner struct {
 	command func() *exec.Cmd // without output
-	sandbox func() error     // restricts the thread that starts the process; nil: no restriction
+	// sandbox restricts the thread that starts the process, which may create a process group
+	// with the given key; nil: no restriction.
+	sandbox func(key uint32) error
 	memory  int64
 	socket  string // directory of the process's socket
 	output  output
@@ -93,8 +97,9 @@ func (r *runner) spawn(stdout, stderr io.Writer) error {
 	for wait := time.Millisecond; ; wait *= 2 {
 		cmd := r.command()
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = theirs, stdout, stderr, outputGrace
-		setProcAttr(cmd)
-		err := startOnThread(r.restrict, cmd.Start, r.exited)
+		key := newGroupKey()
+		setProcAttr(cmd, key)
+		err := startOnThread(func() error { return r.restrict(key) }, cmd.Start, r.exited)
 		if err == nil {
 			r.cmd, r.stdin = cmd, ours
 			return nil
@@ -107,12 +112,19 @@ func (r *runner) spawn(stdout, stderr io.Writer) error {
 	}
 }
 
+// newGroupKey returns a random key with which one process may create its process group.
+func newGroupKey() uint32 {
+	var key [4]byte
+	_, _ = rand.Read(key[:]) // never fails
+	return binary.LittleEndian.Uint32(key[:])
+}
+
 // restrict restricts the calling thread if the process runs in a sandbox.
-func (r *runner) restrict() error {
+func (r *runner) restrict(key uint32) error {
 	if r.sandbox == nil {
 		return nil
 	}
-	if err := r.sandbox(); err != nil {
+	if err := r.sandbox(key); err != nil {
 		return fmt.Errorf("%w: %w", errSandbox, err)
 	}
 	return nil

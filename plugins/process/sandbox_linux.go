@@ -12,9 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemPaths are readable and executable by every process: libraries, their cache, and
-// time zones. They hold no secrets. Missing ones are skipped.
-var systemPaths = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"}
+// systemPaths are readable and executable by every process: programs, libraries, their
+// cache, and time zones. They hold no secrets. Of /usr they exclude folders that an
+// operator may use for configuration or data, such as /usr/local/etc. Those that are
+// missing, or that the user of the server cannot reach, are skipped.
+var systemPaths = []string{
+	"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec", "/usr/share",
+	"/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/lib64", "/usr/local/libexec", "/usr/local/share",
+	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
+}
 
 // devicePaths are readable and writable by every process.
 var devicePaths = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
@@ -51,8 +57,9 @@ func landlockVersion() (int, error) {
 // enterSandbox restricts this thread, and with it every process that it starts: to
 // execute file, to write below dir, and to read the libraries of the system; without
 // network, other processes of the host, and privileges. It cannot be undone, so the
-// caller must end the thread.
-func enterSandbox(file, dir string) error {
+// caller must end the thread. The process may create its process group with key, and
+// neither it nor its children may leave that group, so that they end with it.
+func enterSandbox(file, dir string, key uint32) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -62,7 +69,7 @@ func enterSandbox(file, dir string) error {
 	if err := restrictFiles(file, dir); err != nil {
 		return err
 	}
-	return restrictCalls()
+	return restrictCalls(key)
 }
 
 // dropCapabilities makes programs that root starts on this thread run without
@@ -117,7 +124,7 @@ func restrictFiles(file, dir string) error {
 	}
 	for path, allowed := range rights {
 		required := path == file || path == dir
-		if err := allowPath(int(fd), path, allowed&handled); err != nil && (required || !errors.Is(err, unix.ENOENT)) {
+		if err := allowPath(int(fd), path, allowed&handled); err != nil && (required || !isUnreachable(err)) {
 			return fmt.Errorf("landlock: %s: %w", path, err)
 		}
 	}
@@ -125,6 +132,12 @@ func restrictFiles(file, dir string) error {
 		return fmt.Errorf("landlock: restrict: %w", errno)
 	}
 	return nil
+}
+
+// isUnreachable reports whether an error means that a path does not exist, or that this user
+// cannot reach it: a process of the user cannot use it either, with or without a rule.
+func isUnreachable(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EACCES)
 }
 
 // allowPath adds a rule for a file, or for a directory and everything below it.
@@ -153,31 +166,41 @@ func allowPath(ruleset int, path string, rights uint64) error {
 var deniedCalls = []uint32{
 	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
 	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR,
+	unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR, unix.SYS_CONNECT,
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
-	unix.SYS_PRLIMIT64 | onlyOthers, unix.SYS_SETPRIORITY, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+	unix.SYS_PRLIMIT64 | onlyOthers, unix.SYS_SCHED_SETAFFINITY | onlyOthers, unix.SYS_SCHED_SETSCHEDULER | onlyOthers,
+	unix.SYS_SCHED_SETPARAM | onlyOthers, unix.SYS_SCHED_SETATTR | onlyOthers, unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_SETNS, unix.SYS_UNSHARE, unix.SYS_CHROOT, unix.SYS_PIVOT_ROOT,
-	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
 	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_REBOOT, unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
-	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG,
+	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_SYSLOG, unix.SYS_SETSID,
 }
 
 // onlyOthers marks a call with a process as its first argument. It is allowed for the
 // calling process, which is 0.
 const onlyOthers = 1 << 31
 
+// socketTypes masks the type of a socket, without its flags.
+const socketTypes = 0xf
+
 // The offsets of struct seccomp_data.
 const (
 	offsetCall     = 0
 	offsetArch     = 4
 	offsetArgument = 16 // low half of the first one, on little-endian machines
+	offsetType     = 24 // low half of the second one
+	offsetGroupKey = 28 // high half of the second one
 )
 
-// restrictCalls applies seccomp to this thread: the calls of deniedCalls and sockets of
-// any kind but unix fail with EPERM.
-func restrictCalls() error {
-	filter := callFilter()
+// restrictCalls applies seccomp to this thread: the calls of deniedCalls fail with EPERM,
+// and so does the creation of sockets of any kind but unix, and of unix sockets for
+// datagrams. Landlock does not restrict the use of sockets that have a path. A process that
+// may neither connect nor send datagrams cannot use those of other programs of the host, and
+// can still accept the connection of its host.
+func restrictCalls(key uint32) error {
+	filter := callFilter(key)
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
@@ -185,8 +208,10 @@ func restrictCalls() error {
 	return nil
 }
 
-// callFilter returns the program that the kernel runs for each system call.
-func callFilter() []unix.SockFilter {
+// callFilter returns the program that the kernel runs for each system call. The process
+// inherits the filter before it creates its process group. A call without key ends its
+// process, which could try all keys otherwise.
+func callFilter(key uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
@@ -208,7 +233,12 @@ func callFilter() []unix.SockFilter {
 		}
 		list = append(list, equal(call&^onlyOthers, 0, 4), load(offsetArgument), equal(0, 0, 1), result(unix.SECCOMP_RET_ALLOW), deny)
 	}
+	allow := result(unix.SECCOMP_RET_ALLOW)
 	return append(list,
-		equal(unix.SYS_SOCKET, 0, 3), load(offsetArgument), equal(unix.AF_UNIX, 1, 0), deny,
-		result(unix.SECCOMP_RET_ALLOW))
+		equal(unix.SYS_SETPGID, 0, 4), load(offsetGroupKey), equal(key, 0, 1), allow, result(unix.SECCOMP_RET_KILL_PROCESS),
+		equal(unix.SYS_SOCKETPAIR, 1, 0), equal(unix.SYS_SOCKET, 0, 8),
+		load(offsetArgument), equal(unix.AF_UNIX, 1, 0), deny,
+		load(offsetType), unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: socketTypes},
+		equal(unix.SOCK_STREAM, 2, 0), equal(unix.SOCK_SEQPACKET, 1, 0), deny,
+		allow)
 }

@@ -13,4 +13,4 @@ var errNoSandbox = errors.New("processes cannot be isolated on " + runtime.GOOS 
 func sandboxState() (string, error) { return "", errNoSandbox }
 
 // enterSandbox returns an error.
-func enterSandbox(string, string) error { return errNoSandbox }
+func enterSandbox(string, string, uint32) error { return errNoSandbox }

@@ -15,9 +15,10 @@ import (
 const runtimeOverhead = 256 << 20
 
 // setProcAttr makes the kernel kill the process when the host dies, and starts it in its
-// own process group, so that its children can be killed with it.
-func setProcAttr(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// own process group, so that its children can be killed with it. The kernel ignores the
+// upper half of the group, which is 0 otherwise; the sandbox compares it with key.
+func setProcAttr(cmd *exec.Cmd, key uint32) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: int(uint64(key) << 32), Pdeathsig: syscall.SIGKILL}
 }
 
 // isMainThread reports whether the caller runs on the first thread of this process.

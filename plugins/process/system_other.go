@@ -6,7 +6,7 @@ import "os/exec"
 
 // setProcAttr does nothing: the process ends with the host because its standard input
 // closes, if it uses sdk/serve.
-func setProcAttr(*exec.Cmd) {}
+func setProcAttr(*exec.Cmd, uint32) {}
 
 // isMainThread returns false: threads are not restricted here.
 func isMainThread() bool { return false }

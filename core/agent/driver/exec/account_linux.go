@@ -2,7 +2,9 @@ package exec
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"strconv"
@@ -48,22 +50,46 @@ func currentUser() *user.User {
 }
 
 // checkDenied returns an error if the user has the ID or the name of a denied one. Several
-// names can have one ID, and the kernel grants access by ID.
+// names can have one ID, and the kernel grants access by ID. An entry that is a number
+// denies that ID, and the user with that name if there is one.
 func (d *Driver) checkDenied(u *user.User) error {
 	const remedy = "set the user of the task, or change client.drivers.exec.denied_users"
 	for _, denied := range d.o.Denied {
-		uid := denied // an entry may be a number
-		if other, err := user.Lookup(denied); err == nil {
-			uid = other.Uid
-		}
 		if denied == u.Username {
 			return fmt.Errorf("exec: user %s is denied: %s", u.Username, remedy)
 		}
-		if uid == u.Uid {
+		id, err := idOf(denied, user.Lookup)
+		if err != nil {
+			return fmt.Errorf("exec: cannot check whether user %s is denied: %w", u.Username, err)
+		}
+		if isSameID(denied, u.Uid) || isSameID(id, u.Uid) {
 			return fmt.Errorf("exec: user %s is denied: it has the ID %s of user %s: %s", u.Username, u.Uid, denied, remedy)
 		}
 	}
 	return nil
+}
+
+// idOf returns the ID of a user by its name, or "" if there is none. A host without a user
+// database, such as a container of one file, has no other name than that of root.
+func idOf(name string, lookup func(string) (*user.User, error)) (string, error) {
+	u, err := lookup(name)
+	switch _, unknown := errors.AsType[user.UnknownUserError](err); {
+	case err == nil:
+		return u.Uid, nil
+	case errors.Is(err, fs.ErrNotExist) && name == "root":
+		return "0", nil
+	case unknown || errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	}
+	return "", err
+}
+
+// isSameID compares user IDs as numbers: /etc/passwd and the configuration may contain "00"
+// or "+0". Other texts are not IDs.
+func isSameID(a, b string) bool {
+	x, errX := strconv.ParseInt(a, 10, 64)
+	y, errY := strconv.ParseInt(b, 10, 64)
+	return errX == nil && errY == nil && x == y
 }
 
 // accountOf returns the IDs of a user and its groups.

@@ -5,11 +5,13 @@ package exec
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/agent/driver"
@@ -54,6 +56,12 @@ func TestAccount_DeniesUsersByID(t *testing.T) {
 	}
 	if err := w.d.checkDenied(&user.User{Username: "daemon", Uid: "1"}); err != nil {
 		t.Error(err)
+	}
+	// The user database and the configuration may write an ID in several ways.
+	for _, ids := range [][2]string{{"0", "00"}, {"0", "+0"}, {"00", "0"}, {"+0", "0"}, {"root", "00"}, {"01000", "1000"}} {
+		if err := newFixture(t, Options{Denied: ids[:1]}).d.checkDenied(&user.User{Username: "alias", Uid: ids[1]}); err == nil {
+			t.Errorf("%s does not deny the ID %s", ids[0], ids[1])
+		}
 	}
 	daemon, err := user.Lookup("daemon")
 	if err != nil {
@@ -190,5 +198,22 @@ func TestCgroupDirs_FindsOwnGroups(t *testing.T) {
 	unified, legacy = cgroupDirs("32 24 0:28 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/other\n")
 	if unified != "" || len(legacy) > 0 {
 		t.Errorf("a group that is not mounted: unified %q, legacy %q", unified, legacy)
+	}
+}
+
+// A container of one file has no user database. Tasks without a user start there, and root is
+// denied by its ID.
+func TestIDOf_NeedsNoUserDatabase(t *testing.T) {
+	missing := func(string) (*user.User, error) {
+		return nil, &fs.PathError{Op: "open", Path: "/etc/passwd", Err: syscall.ENOENT}
+	}
+	for name, want := range map[string]string{"root": "0", "daemon": "", "0": ""} {
+		if got, err := idOf(name, missing); got != want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	broken := errors.New("input/output error")
+	if _, err := idOf("root", func(string) (*user.User, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Error(err)
 	}
 }
