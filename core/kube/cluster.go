@@ -60,6 +60,7 @@ func Translate(d *Dump) (*Cluster, error) {
 // are added as well, so that these pods can be translated later.
 func translate(d *Dump, t *Translator, expected []*Pod) (*Cluster, *podTranslator) {
 	c := &Cluster{Translator: t, PodsRead: len(d.Pods), Time: latestTime(d)}
+	c.invalid.lines = d.lines
 	c.claimed = newClaimReader(&d.Devices)
 	c.reportDevices()
 	if len(d.Nodes) == 0 {

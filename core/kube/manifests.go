@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // ErrNoWorkload means that a manifest contains neither a pod nor a workload.
@@ -45,31 +46,45 @@ func (t *Translator) JobsOf(d *Dump, known []*PriorityClass) ([]*model.Job, erro
 	t.ports.reserve(d.Pods)
 	t.claimed.add(&d.Devices)
 	m := &manifestJobs{Translator: t, classes: classes, podGroups: d.PodGroups, byGroup: map[*PodGroup]*model.Job{}}
+	var problems []error
 	for _, p := range d.Pods {
-		if err := m.add(p, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1); err != nil {
-			return nil, err
-		}
+		problems = append(problems, m.add(p, owner{kind: kindBare, name: p.Metadata.Name, group: "pod"}, 1))
 	}
 	for _, w := range d.Workloads {
-		count := 1
-		for _, n := range []*int32{w.Spec.Replicas, w.Spec.Parallelism} {
-			if n != nil {
-				count = int(*n)
-			}
-		}
-		if n := w.Spec.Completions; n != nil {
-			count = min(count, int(*n))
-		}
-		if count < 0 || w.Kind == kindDaemonSet {
-			count = 1
-		}
+		count, err := w.count()
 		p := &Pod{Metadata: w.Spec.Template.Metadata, Spec: w.Spec.Template.Spec}
 		p.Metadata.Name, p.Metadata.Namespace = w.Metadata.Name, w.Metadata.Namespace
-		if err := m.add(p, owner{kind: w.Kind, name: w.Metadata.Name, group: "pods"}, count); err != nil {
-			return nil, err
-		}
+		problems = append(problems, err, m.add(p, owner{kind: w.Kind, name: w.Metadata.Name, group: "pods"}, count))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
 	}
 	return m.jobs, nil
+}
+
+// count returns the number of pods that run at once. A DaemonSet has one per node, and a
+// workload without a number has one. It returns an error if a number is negative.
+func (w *Workload) count() (int, error) {
+	count := 1
+	var problems []error
+	for _, x := range []struct {
+		field  string
+		number *int32
+	}{{"replicas", w.Spec.Replicas}, {"parallelism", w.Spec.Parallelism}, {"completions", w.Spec.Completions}} {
+		switch {
+		case x.number == nil:
+		case *x.number < 0:
+			problems = append(problems, fmt.Errorf("%s %s: invalid %s %d; write 0 or more", w.Kind, w.Metadata.full(), x.field, *x.number))
+		case x.field == "completions":
+			count = min(count, int(*x.number))
+		default:
+			count = int(*x.number)
+		}
+	}
+	if w.Kind == kindDaemonSet {
+		count = 1
+	}
+	return count, errors.Join(problems...)
 }
 
 // A manifestJobs collects the jobs of manifests.
@@ -134,13 +149,15 @@ func (m *manifestJobs) podGroup(p *Pod, o *owner) *PodGroup {
 
 // jobOf returns the job of one pod or pod template.
 func (t *Translator) jobOf(p *Pod, o owner, count int, classes map[string]*PriorityClass) (*model.Job, error) {
+	problems := []error{t.checkAmounts(p, o.kind)}
 	if name := p.Spec.PriorityClassName; name != "" && p.Spec.Priority == nil && classes[name] == nil && model.SystemClass(name) == nil {
-		return nil, fmt.Errorf("%s %s: unknown priority class %q: neither the manifest nor the scenario defines it", o.kind, p.Metadata.full(), name)
+		problems = append(problems, fmt.Errorf("%s %s: unknown priority class %q: neither the manifest nor the scenario defines it%s",
+			o.kind, p.Metadata.full(), name, didYouMean(name, slices.Sorted(maps.Keys(classes)))))
 	}
 	if len(p.Spec.Containers) == 0 {
-		return nil, fmt.Errorf("%s %s: containers are required", o.kind, p.Metadata.full())
+		problems = append(problems, fmt.Errorf("%s %s: containers are required", o.kind, p.Metadata.full()))
 	}
-	if err := t.checkAmounts(p, o.kind); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
 	if p.Spec.NodeName != "" { // ignored: the caller requests a placement
@@ -155,6 +172,14 @@ func (t *Translator) jobOf(p *Pod, o owner, count int, classes map[string]*Prior
 	}, nil
 }
 
+// didYouMean returns the remedy for a misspelt name as the end of a message, or "".
+func didYouMean(name string, known []string) string {
+	if near := suggest.Nearest(name, known); near != "" {
+		return "; " + suggest.Question(near)
+	}
+	return ""
+}
+
 // checkAmounts returns an error that lists the invalid quantities of a pod. For pods
 // of a cluster they are only counted, but a manifest must state its requests.
 func (t *Translator) checkAmounts(p *Pod, kind string) error {
@@ -163,7 +188,7 @@ func (t *Translator) checkAmounts(p *Pod, kind string) error {
 		for _, list := range lists {
 			for _, name := range slices.Sorted(maps.Keys(list)) {
 				if _, err := t.amounts.of(resourceName(name), list[name], false); err != nil || !isResource(name) {
-					all = append(all, fmt.Errorf("%s %s%s: %.60s: invalid quantity %.60q; write a quantity such as 500m, 2 or 1Gi", kind, p.Metadata.full(), where, name, string(list[name])))
+					all = append(all, fmt.Errorf("%s %s%s: %.60s: %w", kind, p.Metadata.full(), where, name, invalidQuantity(list[name])))
 				}
 			}
 		}

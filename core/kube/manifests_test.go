@@ -114,3 +114,29 @@ func TestJobsOf_ColocatesPodGroupByTopologyKey(t *testing.T) {
 		t.Errorf("jobs\n%s\nwant\n%s\nnotes %v", strings.Join(got, "\n"), strings.Join(want, "\n"), report.List)
 	}
 }
+
+func TestJobsOf_ListsAllProblems(t *testing.T) {
+	_, _, err := work(t, `kind: Deployment
+metadata: {name: web}
+spec: {replicas: -2, template: {spec: {priorityClassName: hihg}}}
+---
+kind: PriorityClass
+metadata: {name: high}
+value: 5
+---
+kind: Job
+metadata: {name: run}
+spec: {parallelism: -1, template: {spec: {containers: [{name: c, resources: {requests: {cpu: x}}}]}}}
+`)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"Deployment web: invalid replicas -2; write 0 or more", `unknown priority class "hihg": neither the manifest nor the scenario defines it; did you mean high?`,
+		"Deployment web: containers are required", "Job run: invalid parallelism -1", `Job run, container c: cpu: invalid quantity "x"`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v\nlacks %q", err, want)
+		}
+	}
+}

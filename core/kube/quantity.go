@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // A Quantity is an amount in its textual form: "500m", "2Gi", or a plain number.
@@ -27,6 +29,18 @@ func (q *Quantity) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	return json.Unmarshal(text, (*string)(q))
+}
+
+// bytesSuffix matches a quantity of bytes with a suffix that is common elsewhere.
+var bytesSuffix = regexp.MustCompile(`^([0-9.]+) ?([kKmMgGtTpP])i?[bB]?$`)
+
+// invalidQuantity returns the error of an invalid quantity, with its remedy.
+func invalidQuantity(q Quantity) error {
+	remedy := "write a quantity such as 500m, 2 or 1Gi"
+	if m := bytesSuffix.FindStringSubmatch(string(q)); m != nil {
+		remedy = suggest.Question(m[1] + strings.ToUpper(m[2]) + "i")
+	}
+	return fmt.Errorf("invalid quantity %.60q; %s", string(q), remedy)
 }
 
 // A ResourceList holds quantities by Kubernetes resource name.

@@ -91,6 +91,8 @@ type Dump struct {
 	InvalidFiles      []int          // indices of readers with invalid objects only
 	UnterminatedLists int            // YAML lists without the kind that kubectl writes at the end: may be truncated
 	Duplicates        []Duplicate    // at most maxProblems
+
+	lines map[*Metadata]int // line numbers of nodes and pods
 }
 
 // A Duplicate is an object that occurs more than once.
@@ -266,7 +268,7 @@ func (c *collector) add(p piece) error {
 func (c *collector) end() *Dump {
 	close(c.work)
 	c.wg.Wait()
-	d := &Dump{Other: map[string]int{}}
+	d := &Dump{Other: map[string]int{}, lines: map[*Metadata]int{}}
 	var all []decoded
 	bad, good := map[int]bool{}, map[int]bool{}
 	for _, w := range c.decoders {
@@ -304,8 +306,10 @@ func (d *Dump) distribute(all []decoded) {
 		}
 		switch o := x.object.(type) {
 		case *Node:
+			d.lines[&o.Metadata] = x.line
 			d.Nodes = upsert(d.Nodes, s, x.line, [3]string{"Node", "", o.Metadata.Name}, o)
 		case *Pod:
+			d.lines[&o.Metadata] = x.line
 			d.Pods = upsert(d.Pods, s, x.line, o.Metadata.key("Pod"), o)
 		case *Budget:
 			d.Budgets = upsert(d.Budgets, s, x.line, o.Metadata.key("PodDisruptionBudget"), o)

@@ -110,7 +110,7 @@ func (r requestReader) list(p *Pod, list ResourceList) exactAmounts {
 	for name, q := range list {
 		n, err := r.amounts.of(resourceName(name), q, false)
 		if err = r.clampTooLarge(err); err != nil || !isResource(name) {
-			r.addInvalid("pod "+p.Metadata.full(), name, q)
+			r.addInvalid("pod", &p.Metadata, name, q)
 			continue
 		}
 		e[resourceName(name)] += n
@@ -134,7 +134,7 @@ func (r requestReader) node(n *Node) exactAmounts {
 	for name, q := range list {
 		amount, err := r.amounts.of(resourceName(name), q, true)
 		if err = r.clampTooLarge(err); err != nil || !isResource(name) {
-			r.addInvalid("node "+n.Metadata.Name, name, q)
+			r.addInvalid("node", &n.Metadata, name, q)
 			continue
 		}
 		e[resourceName(name)] = amount
@@ -155,9 +155,12 @@ func (r requestReader) clampTooLarge(err error) error {
 // invalidAmounts is the subject of the note on invalid quantities.
 const invalidAmounts = "invalid quantities"
 
-func (r requestReader) addInvalid(object, name string, q Quantity) {
+func (r requestReader) addInvalid(kind string, m *Metadata, name string, q Quantity) {
 	r.report.warn(invalidAmounts, "read as 0")
-	err := fmt.Errorf("%s: %.60s: invalid quantity %.60q", short(object), name, string(q))
+	err := fmt.Errorf("%s: %.60s: %w", short(kind+" "+m.full()), name, invalidQuantity(q))
+	if line := r.invalid.lines[m]; line > 0 {
+		err = fmt.Errorf("line %d: %w", line, err)
+	}
 	if r.invalid.add(err); r.invalid.firstAmount == nil {
 		r.invalid.firstAmount = err
 	}

@@ -53,6 +53,7 @@ type invalidValues struct {
 	first       []error // at most maxProblems
 	count       int
 	firstAmount error
+	lines       map[*Metadata]int // line numbers of objects, if they are read from a file
 }
 
 func (v *invalidValues) add(err error) {
@@ -62,13 +63,14 @@ func (v *invalidValues) add(err error) {
 }
 
 // InvalidValues returns an error that lists the first invalid quantities and timestamps
-// of objects that were otherwise readable, or nil if there are none.
-func (t *Translator) InvalidValues() error {
+// of objects that were otherwise readable, or nil if there are none. It also reports
+// whether one of them is a quantity.
+func (t *Translator) InvalidValues() (hasQuantity bool, err error) {
 	all := slices.Clone(t.invalid.first)
 	if more := t.invalid.count - len(all); more > 0 {
 		all = append(all, fmt.Errorf("and %d more", more))
 	}
-	return errors.Join(all...)
+	return t.invalid.firstAmount != nil, errors.Join(all...)
 }
 
 // A spreadSelector is a selector of topology spread constraints.

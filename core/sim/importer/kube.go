@@ -52,7 +52,8 @@ func translateDump(opts Options, dump *kube.Dump, report *Report) (*scenario.Fil
 		}
 		return nil, errors.Join(all...)
 	}
-	if wrong := cluster.InvalidValues(); opts.Strict && wrong != nil {
+	// With an amount of 0, a node would offer nothing, and a pod would fit everywhere.
+	if hasQuantity, wrong := cluster.InvalidValues(); wrong != nil && (opts.Strict || hasQuantity) {
 		return nil, wrong
 	}
 	f := kubeFile(cluster)

@@ -23,35 +23,32 @@ func TestKube_NamesUnreadableFiles(t *testing.T) {
 	}
 }
 
-// TestKube_InvalidQuantities checks that invalid quantities and times are ignored and
-// reported. In strict mode they are errors, and all of them are reported.
+// TestKube_InvalidQuantities checks that invalid quantities are errors, and that invalid
+// times are reported, or in strict mode errors as well.
 func TestKube_InvalidQuantities(t *testing.T) {
 	t.Parallel()
-	src := Source{FS: fstest.MapFS{"d": {Data: []byte(`
-{"kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"four","memory":"1Gi"}}}
-{"kind":"Pod","metadata":{"name":"p","namespace":"a"},"status":{"startTime":"noon"},"spec":{"nodeName":"n","containers":[{"resources":{"requests":{"cpu":"-1","memory":"1 Gi"}}}]}}`)}}, File: "d"}
-	f, r, err := Kube(Options{}, src)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(f.Running) != 1 || len(f.Jobs[0].Groups[0].Resources) != 0 {
-		t.Errorf("jobs = %+v, want one running allocation without requests", f.Jobs)
+	dump := `
+{"kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"four","memory":"8Gb"}}}
+{"kind":"Pod","metadata":{"name":"p","namespace":"a"},"status":{"startTime":"noon"},"spec":{"nodeName":"n","containers":[{"resources":{"requests":{"cpu":"-1","memory":"1 GB"}}}]}}`
+	_, _, err := Kube(Options{}, Source{FS: fstest.MapFS{"d": {Data: []byte(dump)}}, File: "d"})
+	if err == nil {
+		t.Fatal("invalid quantities are accepted")
 	}
 	for _, want := range []string{
-		`3  invalid quantities: read as 0; the first: node n: cpu: invalid quantity "four"`,
-		"1  pods with an invalid startTime or creationTimestamp: timestamp ignored; the first: a/p",
+		`line 2: node n: cpu: invalid quantity "four"; write a quantity such as 500m, 2 or 1Gi`, `line 2: node n: memory: invalid quantity "8Gb"; did you mean 8Gi?`,
+		`line 3: pod a/p: cpu: invalid quantity "-1"`, `line 3: pod a/p: memory: invalid quantity "1 GB"; did you mean 1Gi?`, `pod a/p: invalid startTime "noon"`,
 	} {
-		if !strings.Contains(r.String(), want) {
-			t.Errorf("%s\nis missing %s", r, want)
-		}
-	}
-	_, _, err = Kube(Options{Strict: true}, src)
-	if err == nil {
-		t.Fatal("unexpected success in strict mode")
-	}
-	for _, want := range []string{`node n: cpu: invalid quantity "four"`, `pod a/p: cpu: invalid quantity "-1"`, `pod a/p: memory: invalid quantity "1 Gi"`, `pod a/p: invalid startTime "noon"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nis missing %s", err, want)
 		}
+	}
+	dump = strings.NewReplacer("four", "4", "8Gb", "8Gi", "-1", "1", "1 GB", "1Gi").Replace(dump)
+	src := Source{FS: fstest.MapFS{"d": {Data: []byte(dump)}}, File: "d"}
+	_, r, err := Kube(Options{}, src)
+	if want := "1  pods with an invalid startTime or creationTimestamp: timestamp ignored; the first: a/p"; err != nil || !strings.Contains(r.String(), want) {
+		t.Errorf("error %v; report\n%s\nis missing %s", err, r, want)
+	}
+	if _, _, err = Kube(Options{Strict: true}, src); err == nil || !strings.Contains(err.Error(), `pod a/p: invalid startTime "noon"`) {
+		t.Errorf("error %v in strict mode", err)
 	}
 }

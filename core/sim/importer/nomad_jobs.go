@@ -146,6 +146,9 @@ func (w *nomadWriter) schedulable(spec *nomadJob) *client.Job {
 		}
 		j.TaskGroups = append(j.TaskGroups, &g)
 	}
+	if operators := jobspec.JobWideCounts(&j); len(operators) > 0 {
+		w.report.Note(1, "jobs with several groups and "+strings.Join(operators, " and ")+" of the job", "applied to each group separately")
+	}
 	return &j
 }
 

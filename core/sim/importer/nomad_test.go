@@ -458,6 +458,25 @@ func TestNomad_ImportsNodesThatRequestsExceed(t *testing.T) {
 
 // The count of a system job is the number on each node, also if it is stopped or some of
 // its instances have ended.
+func TestNomad_CountsConstraintsOnAllGroupsOfAJob(t *testing.T) {
+	t.Parallel()
+	group := func(name string) *nomad.TaskGroup {
+		return nomad.NewTaskGroup(name, 1).AddTask(nomad.NewTask("t", "exec"))
+	}
+	apart := nomad.NewConstraint("", "distinct_hosts", "true")
+	ofJob := nomad.NewServiceJob("of-job", "of-job", "global", 50).AddTaskGroup(group("a")).AddTaskGroup(group("b")).Constrain(apart)
+	ofGroup := nomad.NewServiceJob("of-group", "of-group", "global", 50).AddTaskGroup(group("a").Constrain(apart)).AddTaskGroup(group("b").Constrain(apart))
+	alone := nomad.NewServiceJob("alone", "alone", "global", 50).AddTaskGroup(group("a")).Constrain(apart)
+	nodes := []*nomad.NodeListStub{{ID: "id-1", Name: "n1", Datacenter: "dc1", Status: "ready", SchedulingEligibility: "eligible", NodeResources: nomadResources(4000)}}
+	_, report, err := Nomad(Options{}, Source{FS: fstest.MapFS{"dump.json": written(t, nodes, ofJob, ofGroup, alone)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := report.String(); !strings.Contains(text, "1  jobs with several groups and distinct_hosts of the job: applied to each group separately") {
+		t.Errorf("the report does not count the job:\n%s", text)
+	}
+}
+
 func TestNomad_ImportsSystemJobsWithSpecification(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -58,7 +58,9 @@ func (c *cluster) dump(ctx context.Context) (*kube.Dump, error) {
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
+	done := c.env.Waiting("reading the cluster")
 	d, err := c.reader.Dump(ctx)
+	done()
 	if err != nil {
 		return nil, c.requestError(ctx, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // maxNames bounds the candidates that an error lists.
@@ -106,7 +107,7 @@ func ambiguous[T any](kind, want string, list []T, name func(T) string) error {
 // suggestion returns a hint with names that are similar, or otherwise the fallback.
 func suggestion(name string, names []string, fallback string) string {
 	if near := cmdutil.Suggest(name, names); len(near) > 0 {
-		return "did you mean " + cmdutil.JoinOr(near[:min(len(near), maxNames)]) + "?"
+		return suggest.Question(near[:min(len(near), maxNames)]...)
 	}
 	return fallback
 }

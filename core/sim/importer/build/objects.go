@@ -58,6 +58,8 @@ func (o *Objects) Next() bool {
 		o.line = o.at.line(o.dec.InputOffset())
 		if err != nil {
 			o.unreadable(err)
+		} else if _, err := o.dec.Token(); !errors.Is(err, io.EOF) {
+			o.stop("the list is followed by other text; expected one list")
 		}
 		return false
 	}

@@ -76,23 +76,29 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "%s: %s\n", r.Trace, strings.Join(r.Files, ", "))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(n int, text string) { fmt.Fprintf(w, "%s\t\t%s\n", thousands(n), text) }
-	line(r.Nodes, "nodes, of "+thousands(r.NodesRead))
-	line(r.Tasks, "tasks, of "+thousands(r.TasksRead))
+	noun := func(n int, one, many string) string {
+		if n == 1 {
+			return one
+		}
+		return many
+	}
+	line(r.Nodes, noun(r.Nodes, "node", "nodes")+", of "+thousands(r.NodesRead))
+	line(r.Tasks, noun(r.Tasks, "task", "tasks")+", of "+thousands(r.TasksRead))
+	jobs := noun(r.Jobs, "job", "jobs") + " with " + thousands(r.Groups) + noun(r.Groups, " group", " groups")
 	if r.Running == 0 {
-		line(r.Jobs, fmt.Sprintf("jobs with %s groups, submitted from %v to %v",
-			thousands(r.Groups), r.First, r.Last))
+		line(r.Jobs, fmt.Sprintf("%s, submitted from %v to %v", jobs, r.First, r.Last))
 	} else {
-		line(r.Jobs, fmt.Sprintf("jobs with %s groups; %s tasks run at the start, %s are submitted then",
-			thousands(r.Groups), thousands(r.Running), thousands(r.Tasks-r.Running)))
+		line(r.Jobs, fmt.Sprintf("%s; %s at the start, %s submitted then", jobs,
+			thousands(r.Running)+noun(r.Running, " task runs", " tasks run"), thousands(r.Tasks-r.Running)+noun(r.Tasks-r.Running, " is", " are")))
 	}
 	if r.Budgets > 0 {
-		line(r.Budgets, "disruption budgets")
+		line(r.Budgets, noun(r.Budgets, "disruption budget", "disruption budgets"))
 	}
 	for _, n := range r.Notes {
-		line(n.Count, n.Subject+": "+n.Handling)
+		line(n.Count, n.Subject+": "+n.Handling) // a category, whatever its number
 	}
 	if r.Lost > 0 {
-		line(r.Lost, "objects that could not be read: left out")
+		line(r.Lost, noun(r.Lost, "object", "objects")+" that could not be read: left out")
 	}
 	_ = w.Flush() // a strings.Builder never fails
 	for _, u := range r.Unread {

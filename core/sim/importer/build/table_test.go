@@ -143,6 +143,8 @@ func TestObjects_NumberLines(t *testing.T) {
 		"[\n{\"a\":1},\n{\"a\":\n2}\n]": "2 3 <nil>",
 		"{}\n\n{}":                      "1 3 <nil>",
 		"\n [ ]":                        "<nil>",
+		"[\n{}]\n[{}]":                  "2 x:2: the list is followed by other text; expected one list",
+		"[{}] x":                        "1 x:1: the list is followed by other text; expected one list",
 		"[{}":                           "1 x:1: not valid JSON: the file ends inside an object or a list: unexpected EOF",
 		"[\n{},\nnope]":                 "2 x:3: not valid JSON: invalid character 'o' in literal null (expecting 'u')",
 	} {

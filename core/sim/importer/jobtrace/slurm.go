@@ -28,7 +28,7 @@ func Slurm(opts build.Options, src build.Source) (*scenario.File, *build.Report,
 	if err != nil {
 		return nil, nil, err
 	}
-	s := slurm{trace: t, used: map[string]*usage{}, partitions: map[string]bool{}}
+	s := slurm{trace: t, used: map[string]*usage{}, partitions: map[string]bool{}, runs: map[string]int{}}
 	nodes := src.Find(slurmNodes)
 	src.Expect(nodes, file)
 	if nodes != "" {
@@ -70,6 +70,7 @@ type slurm struct {
 	*trace
 	used       map[string]*usage // use of nodes by the jobs, by name; only without a file of nodes
 	partitions map[string]bool   // partitions of the nodes
+	runs       map[string]int    // last number of a run of a job that was listed again
 	hasNodes   bool
 }
 
@@ -152,11 +153,13 @@ func (s *slurm) row(t *build.Table, c *slurmColumns) {
 		if one.id = id; count > 1 {
 			one.id = id + "-" + strconv.Itoa(i)
 		}
-		for n := 2; !s.add(one); n++ {
-			if n == 2 {
+		for base, again := one.id, false; !s.add(one); again = true {
+			if !again {
 				s.Report.Note(1, "jobs that were listed again because they were requeued", "a job each, with the number of the run")
 			}
-			one.id = id + "-run" + strconv.Itoa(n)
+			n := max(2, s.runs[base]+1)
+			s.runs[base] = n
+			one.id = base + "-run" + strconv.Itoa(n)
 		}
 	}
 }

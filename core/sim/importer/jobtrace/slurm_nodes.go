@@ -138,7 +138,11 @@ func (s *slurm) use(t *build.Table, c *slurmColumns, r *record) {
 // nodesFromUse adds the nodes on which jobs ran, each with the largest use at one time.
 func (s *slurm) nodesFromUse(file string) error {
 	if len(s.used) == 0 {
-		return &build.FileError{File: file, Err: errors.New("the nodes of the cluster are unknown: write the output of `scontrol show node --oneliner` to " + slurmNodes + " next to the dump, or add NodeList to the format of sacct")}
+		reason := "the nodes of the cluster are unknown"
+		if !slices.ContainsFunc(s.records, func(r record) bool { return r.state == ran || r.state == running }) {
+			reason = "no job has run, and " + reason
+		}
+		return &build.FileError{File: file, Err: errors.New(reason + ": write the output of `scontrol show node --oneliner` to " + slurmNodes + " next to the dump, or add NodeList to the format of sacct")}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.used)) {
 		changes := s.used[name].changes

@@ -33,6 +33,29 @@ func TestSlurm_RetainsLittlePerJob(t *testing.T) {
 	runtime.KeepAlive(src)
 }
 
+// The number of a run is not searched from the first one for each row.
+func TestSlurm_NumbersRunsOfARequeuedJobInLinearTime(t *testing.T) {
+	const rows = 50_000
+	text := "JobID|Submit|Start|End|State|NNodes|NCPUS|NodeList\n" +
+		strings.Repeat("7|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:00:00|COMPLETED|1|1|n1\n", rows)
+	f, _, err := Slurm(build.Options{}, build.Source{FS: fstest.MapFS{"sacct.txt": {Data: []byte(text)}}})
+	if err != nil || len(f.Jobs) != rows {
+		t.Fatalf("%v, %d jobs", err, len(f.Jobs))
+	}
+	if last := f.Jobs[rows-1].ID; last != fmt.Sprintf("j7-run%d", rows) {
+		t.Errorf("the last run is %s", last)
+	}
+}
+
+// If every job was left out, its nodes are unknown for that reason.
+func TestSlurm_ReportsThatNoJobHasRun(t *testing.T) {
+	text := "JobID|Submit|Start|End|State|NNodes|NCPUS|NodeList\n7|2024-01-01T00:00:00|2024-01-01T00:01:00|2023-01-01T01:00:00|COMPLETED|1|1|n1\n"
+	_, _, err := Slurm(build.Options{}, build.Source{FS: fstest.MapFS{"sacct.txt": {Data: []byte(text)}}})
+	if err == nil || !strings.Contains(err.Error(), "sacct.txt: no job has run, and the nodes of the cluster are unknown") {
+		t.Error(err)
+	}
+}
+
 func liveHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -115,6 +116,59 @@ template: {spec: {nodeName: n}, status: {phase: Succeeded}}
 `, i, i*1e9, i, i, i*1e9+5e8)
 	}
 	return build.Source{FS: fstest.MapFS{"r.yaml": {Data: b.Bytes()}}, File: "r.yaml"}
+}
+
+// A trace that is followed by another one, or by garbage, is refused instead of cut.
+func TestSimKube_RefusesDataAfterTheTrace(t *testing.T) {
+	t.Parallel()
+	packed := simkubeTrace(t, 1)
+	trace := packed.FS.(fstest.MapFS)["t.mp"].Data
+	text := []byte(`{"version":3,"events":[{"ts":1,"applied_objs":[],"deleted_objs":[]}]}`)
+	for name, data := range map[string][]byte{
+		"two traces": slices.Concat(trace, trace), "MessagePack and a byte": slices.Concat(trace, []byte{0}),
+		"two of JSON": slices.Concat(text, text), "JSON and text": slices.Concat(text, []byte("\nx")),
+	} {
+		src := packed
+		src.FS = fstest.MapFS{"t.mp": {Data: data}, "nodes.json": packed.FS.(fstest.MapFS)["nodes.json"]}
+		if _, _, err := SimKube(build.Options{}, src); err == nil || !strings.Contains(err.Error(), "the trace is followed by other data") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Lifetimes and numbers of pods that cannot be are errors, as the guide states.
+func TestSimKube_RefusesInvalidValues(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(examples + "simkube/trace.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := os.ReadFile(examples + "simkube/nodes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range map[string]struct{ file, old, new, want string }{
+		"reversed lifetime":    {"t.json", "[1711248000, 1711248300]", "[1711248300, 1711248000]", "lifetime of shop/report from 1711248300 to 1711248000: the end must not precede the start"},
+		"negative replicas":    {"t.json", `"replicas": 2`, `"replicas": -2`, "Deployment shop/web: invalid replicas -2; write 0 or more"},
+		"negative parallelism": {"t.json", `"parallelism": 1`, `"parallelism": -1`, "Job shop/report: invalid parallelism -1"},
+		"memory of a node":     {"nodes.json", `"memory": "`, `"memory": "x`, "memory: invalid quantity"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"t.json": string(text), "nodes.json": string(nodes)}
+			changed := strings.Replace(files[x.file], x.old, x.new, 1)
+			if changed == files[x.file] {
+				t.Fatalf("%s lacks %s", x.file, x.old)
+			}
+			files[x.file] = changed
+			fs := fstest.MapFS{}
+			for name, text := range files {
+				fs[name] = &fstest.MapFile{Data: []byte(text)}
+			}
+			if _, _, err := SimKube(build.Options{}, build.Source{FS: fs, File: "t.json"}); err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("error %v, want one with %q", err, x.want)
+			}
+		})
+	}
 }
 
 // simkubeTrace returns a trace of so many Deployments.

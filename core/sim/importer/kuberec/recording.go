@@ -229,6 +229,9 @@ func (r *recording) finish(noNodes string) (*scenario.File, *build.Report, error
 	if err != nil {
 		return nil, r.Report, r.FilesError(err)
 	}
+	if hasQuantity, err := cluster.InvalidValues(); hasQuantity {
+		return nil, r.Report, r.FilesError(err)
+	}
 	lives, jobs, err := r.jobs(cluster)
 	if err != nil {
 		return nil, r.Report, r.FilesError(err)

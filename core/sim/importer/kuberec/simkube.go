@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -20,6 +22,9 @@ import (
 
 // simkubeNodes are the names of the file with the nodes, next to the trace.
 var simkubeNodes = []string{"nodes.json", "nodes.yaml"}
+
+// errTrailing is returned for files that were concatenated or damaged.
+var errTrailing = errors.New("the trace is followed by other data; expected one trace")
 
 // simkubeEvent is one event of a trace.
 type simkubeEvent struct {
@@ -98,6 +103,8 @@ type simkubeReader struct {
 	start   int64 // ts of the first event; -1: none yet
 	events  int
 	index   map[string]*meanLife
+
+	wrongLives []string // problems of lifetimes
 }
 
 // meanLife is the sum of the lifetimes of the pods of one owner.
@@ -125,6 +132,8 @@ func (r *recording) readSimKube(src build.Source, file string) error {
 		return fmt.Errorf("version %d; expected a trace of version 2 or 3", s.version)
 	case s.events == 0:
 		return errors.New("the trace has no events")
+	case len(s.wrongLives) > 0:
+		return s.lifetimeError()
 	}
 	for _, l := range r.lives {
 		if l.workload == nil || l.workload.Kind != "Job" {
@@ -136,6 +145,17 @@ func (r *recording) readSimKube(src build.Source, file string) error {
 		}
 	}
 	return nil
+}
+
+// lifetimeError returns an error that lists the problems of lifetimes.
+func (s *simkubeReader) lifetimeError() error {
+	const most = 20
+	slices.Sort(s.wrongLives) // maps have no order
+	list := s.wrongLives[:min(len(s.wrongLives), most)]
+	if more := len(s.wrongLives) - len(list); more > 0 {
+		list = append(slices.Clip(list), fmt.Sprintf("and %d more", more))
+	}
+	return errors.New(strings.Join(list, "\n"))
 }
 
 // event processes one event.
@@ -179,7 +199,12 @@ func (s *simkubeReader) addLives(owner string, v any) {
 		}
 		from, ok1 := number(start)
 		to, ok2 := number(end)
-		if ok1 && ok2 && to >= from && to-from < maxTime.Seconds() {
+		if ok1 && ok2 && (to < from || to-from >= maxTime.Seconds()) {
+			s.wrongLives = append(s.wrongLives, fmt.Sprintf("lifetime of %s from %.0f to %.0f: the end must not precede the start or be more than %d years later; correct it, or remove it",
+				owner, from, to, maxTime/(365*24*time.Hour)))
+			return
+		}
+		if ok1 && ok2 {
 			m := s.index[owner]
 			if m == nil {
 				m = &meanLife{}
@@ -244,6 +269,9 @@ func (s *simkubeReader) readJSON(r io.Reader) error {
 	}
 	if _, err := dec.Token(); err != nil {
 		return s.invalid(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errTrailing
 	}
 	return nil
 }
@@ -312,6 +340,9 @@ func (s *simkubeReader) readMessagePack(r *bufio.Reader) error {
 		if err != nil {
 			return s.invalid(err)
 		}
+	}
+	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
+		return errTrailing
 	}
 	return nil
 }
