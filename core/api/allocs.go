@@ -300,7 +300,8 @@ func allocWhatIf(a *API, c *call) (any, error) {
 // newestEviction returns the newest decision that evicted the allocation of the request, and
 // its record of the victim.
 func newestEviction(a *API, c *call) (d *eventsink.Decision, victim *events.Victim, err error) {
-	_, err = newestDecision(a, c, func(found *eventsink.Decision, id string) bool {
+	const hint = "it was not evicted, or the history of this server no longer reaches back"
+	_, err = newestDecision(a, c, hint, func(found *eventsink.Decision, id string) bool {
 		for i := range found.Victims {
 			if v := &found.Victims[i]; v.AllocID == id && !found.Observed && c.canSee(v.Namespace) {
 				d, victim = found, v
@@ -312,8 +313,8 @@ func newestEviction(a *API, c *call) (d *eventsink.Decision, victim *events.Vict
 }
 
 // newestDecision returns the newest decision about the allocation of the request that is
-// selected.
-func newestDecision(a *API, c *call, selects func(d *eventsink.Decision, id string) bool) (*eventsink.Decision, error) {
+// selected. The hint is that of the error if there is none.
+func newestDecision(a *API, c *call, hint string, selects func(d *eventsink.Decision, id string) bool) (*eventsink.Decision, error) {
 	q := eventsink.DecisionQuery{AllocID: c.r.PathValue("id"), Limit: maxDecisions}
 	alloc, missing := allocKind.find(a.cfg.Server.Snapshot(), c, q.AllocID)
 	if missing == nil {
@@ -331,14 +332,14 @@ func newestDecision(a *API, c *call, selects func(d *eventsink.Decision, id stri
 	if missing != nil {
 		return nil, missing
 	}
-	return nil, rest.NotFound("no recorded decision of this kind concerns allocation %s", rest.Quote(q.AllocID)).
-		WithHint("it was not evicted and evicted none, or the history of this server no longer reaches back")
+	return nil, rest.NotFound("no recorded decision of this kind concerns allocation %s", rest.Quote(q.AllocID)).WithHint("%s", hint)
 }
 
 // allocCertificate sends a certificate. It contains objects of all namespaces, so that the
 // route requires a role that reads them all.
 func allocCertificate(a *API, c *call) (any, error) {
-	d, err := newestDecision(a, c, func(d *eventsink.Decision, _ string) bool { return !d.Observed })
+	const hint = "it was not evicted and evicted none, or the history of this server no longer reaches back"
+	d, err := newestDecision(a, c, hint, func(d *eventsink.Decision, _ string) bool { return !d.Observed })
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,7 @@ type API struct {
 	tables    *tableWatches
 	rates     *rest.RateLimiter
 	metrics   *metrics
+	objects   objectTexts // of event streams
 	logger    *slog.Logger
 	routed    *http.ServeMux
 	stopping  chan struct{} // closed by EndStreams
@@ -148,6 +149,7 @@ func (a *API) EndStreams() {
 // document is the OpenAPI document, generated from the table of routes and from the
 // types and comments of sdk/client.
 //
+//go:generate go test -run TestNomadCommands_MatchSource -write
 //go:generate go test -run TestDocument|TestNomadClient_CallsHaveDocumentedEffect -write
 //go:embed openapi.json
 var document []byte

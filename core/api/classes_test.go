@@ -44,9 +44,11 @@ func TestPriorityClasses_RejectionsHaveHints(t *testing.T) {
 }
 
 // A job without a priority gets that of its class, or of the global default class, in every
-// format. A priority of 0 is a priority.
+// format, whether the job is planned, run by its plan, or registered. A priority of 0 is a
+// priority.
 func TestJobs_ResolvePriorityClasses(t *testing.T) {
 	w := start(t)
+	w.addNode("n1", 100_000, 100_000)
 	for name, body := range map[string]string{"usual": `{"Value": 300, "GlobalDefault": true}`, "urgent": `{"Value": 900}`} {
 		if resp, text := w.send("PUT", "/v1/priority-class/"+name, body); resp.StatusCode != http.StatusOK {
 			t.Fatal(resp.StatusCode, text)
@@ -74,15 +76,29 @@ func TestJobs_ResolvePriorityClasses(t *testing.T) {
 			}
 			job.ID, job.Name = id, id
 			plan, err := w.client.Jobs().Plan(t.Context(), job, nil)
-			if w.check(err); plan == nil {
-				t.Fatal("no plan")
+			if w.check(err); len(plan.Place) != 1 || int32(plan.Place[0].Priority) != c.want {
+				t.Fatalf("%s: the plan places %+v, want one instance with priority %d", id, plan.Place, c.want)
 			}
+			_, err = w.client.Jobs().Run(t.Context(), job, plan.PlanToken, nil)
+			w.check(err)
+			w.hasPriority(id, c.want)
+			placed, _, err := w.client.Jobs().Allocations(t.Context(), id, nil)
+			if w.check(err); len(placed) != 1 || placed[0].Priority != plan.Place[0].Priority {
+				t.Errorf("%s: the plan placed priority %d, and the run %+v", id, plan.Place[0].Priority, placed)
+			}
+			job.ID, job.Name = id+"-registered", id+"-registered"
 			_, err = w.client.Jobs().Register(t.Context(), job, nil)
 			w.check(err)
-			stored, _, err := w.client.Jobs().Get(t.Context(), id, nil)
-			if w.check(err); stored.Priority == nil || int32(*stored.Priority) != c.want {
-				t.Errorf("%s has priority %v, want %d", id, *stored.Priority, c.want)
-			}
+			w.hasPriority(job.ID, c.want)
 		}
+	}
+}
+
+// hasPriority reports an error if the stored job has another priority.
+func (w *fixture) hasPriority(id string, want int32) {
+	w.t.Helper()
+	stored, _, err := w.client.Jobs().Get(w.t.Context(), id, nil)
+	if w.check(err); stored.Priority == nil || int32(*stored.Priority) != want {
+		w.t.Errorf("%s has priority %v, want %d", id, stored.Priority, want)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/cede-scheduler/cede/core/acl"
 	"github.com/cede-scheduler/cede/core/api/rest"
@@ -275,13 +277,89 @@ func redacted(c *call, e *events.Event) *events.Event {
 }
 
 func eventOf(e *events.Event) client.Event {
-	payload, err := json.Marshal(e.Payload)
+	return client.Event{
+		Index: e.Index, Time: e.Time, Topic: string(e.Topic), Type: e.Type, Namespace: e.Namespace, Key: e.Key, Payload: mustMarshal(e.Payload),
+	}
+}
+
+// maxObjectBytes bounds the texts of an objectTexts.
+const maxObjectBytes = 8 << 20
+
+// objectTexts holds the JSON of objects that event streams send. Each stream of Nomad's form
+// sends the current object with an event. Without the texts, every reader encodes every
+// object again: 400 readers of 400 jobs of 30 KB took all processors for a minute and half a
+// gigabyte of memory.
+//
+// Objects of the state are immutable, so that a pointer identifies a text together with what
+// else it depends on. An objectTexts is safe for concurrent use.
+type objectTexts struct {
+	mu    sync.Mutex
+	texts map[any]json.RawMessage
+	bytes int // of all texts
+}
+
+// get returns the text of an object, which the caller must not modify. key is comparable and
+// identifies the result of object. Readers that need the same text wait for the first one.
+func (t *objectTexts) get(key any, object func() any) json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text, ok := t.texts[key]; ok {
+		return text
+	}
+	text := mustMarshal(object())
+	if t.texts == nil || t.bytes+len(text) > maxObjectBytes {
+		t.texts, t.bytes = map[any]json.RawMessage{}, 0
+	}
+	t.texts[key], t.bytes = text, t.bytes+len(text)
+	return text
+}
+
+// jobKey identifies the text of a job: its status depends on other objects.
+type jobKey struct {
+	job         *model.Job
+	status, why string
+}
+
+// purgedKey identifies the text of a purged job.
+type purgedKey struct {
+	last *model.Job
+	key  model.JobKey
+}
+
+// of returns the current object of an event, or nil if there is none. deleted reports that
+// the object is the last version of a purged job.
+func (t *objectTexts) of(s *state.Snapshot, topic events.Topic, namespace, key string) (text json.RawMessage, deleted bool) {
+	switch topic {
+	case events.Job:
+		job := model.JobKey{Namespace: namespace, ID: key}
+		j := s.Job(job)
+		if j == nil {
+			return t.get(purgedKey{state.LastSpec(s, job), job}, func() any { return view.PurgedJob(s, job) }), true
+		}
+		status, why := view.JobStatus(s, j)
+		return t.get(jobKey{j, status, why}, func() any { return view.Job(s, j) }), false
+	case events.Evaluation:
+		if e := s.Eval(key); e != nil {
+			return t.get(e, func() any { return view.Eval(e) }), false
+		}
+	case events.Allocation:
+		if a := s.Alloc(key); a != nil {
+			return mustMarshal(view.AllocStub(s, a)), false
+		}
+	case events.Node:
+		if n := s.Node(key); n != nil {
+			return t.get(n, func() any { return view.Node(n) }), false
+		}
+	}
+	return nil, false
+}
+
+func mustMarshal(v any) json.RawMessage {
+	text, err := json.Marshal(v)
 	if err != nil {
 		panic("api: cannot encode an event as JSON: " + err.Error())
 	}
-	return client.Event{
-		Index: e.Index, Time: e.Time, Topic: string(e.Topic), Type: e.Type, Namespace: e.Namespace, Key: e.Key, Payload: payload,
-	}
+	return text
 }
 
 // lineStream writes one JSON object per line, as Nomad's clients expect.
@@ -290,55 +368,47 @@ type lineStream struct{ c *call }
 func (lineStream) begin(h http.Header) { h.Set("Content-Type", "application/json") }
 
 func (s lineStream) line(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("api: cannot encode an event as JSON: " + err.Error())
-	}
-	if _, err := s.c.w.Write(append(text, '\n')); err != nil {
+	if _, err := s.c.w.Write(append(mustMarshal(v), '\n')); err != nil {
 		return err
 	}
 	return s.c.w.Flush()
 }
 
+// events writes an object without a copy of it: it may be large, and many streams send it.
 func (s lineStream) events(_ position, list *client.Events) error {
 	snap := s.c.api.cfg.Server.Snapshot()
+	w := bufio.NewWriter(s.c.w) // keeps the first error for Flush
+	fmt.Fprintf(w, `{"Index":%d,"Events":[`, list.Index)
 	for i := range list.Events {
-		e := &list.Events[i]
-		e.Payload = nomadPayload(snap, e)
+		if i > 0 {
+			_ = w.WriteByte(',')
+		}
+		writeNomadEvent(w, &s.c.api.objects, snap, list.Events[i])
 	}
-	return s.line(list)
+	_, _ = w.WriteString("]}\n")
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return s.c.w.Flush()
 }
 
-// nomadPayload returns an event's payload in the form of Nomad: the current object
+// writeNomadEvent writes an event with its payload in the form of Nomad: the current object
 // under the name of its topic, next to the payload of the event itself.
-func nomadPayload(s *state.Snapshot, e *client.Event) json.RawMessage {
-	payload := map[string]any{"Event": e.Payload}
-	switch events.Topic(e.Topic) {
-	case events.Job:
-		key := model.JobKey{Namespace: e.Namespace, ID: e.Key}
-		if j := s.Job(key); j != nil {
-			payload[e.Topic] = view.Job(s, j)
-		} else {
-			payload[e.Topic], payload["Deleted"] = view.PurgedJob(s, key), true
-		}
-	case events.Evaluation:
-		if ev := s.Eval(e.Key); ev != nil {
-			payload[e.Topic] = view.Eval(ev)
-		}
-	case events.Allocation:
-		if a := s.Alloc(e.Key); a != nil {
-			payload[e.Topic] = view.AllocStub(s, a)
-		}
-	case events.Node:
-		if n := s.Node(e.Key); n != nil {
-			payload[e.Topic] = view.Node(n)
-		}
+func writeNomadEvent(w *bufio.Writer, objects *objectTexts, snap *state.Snapshot, e client.Event) {
+	object, deleted := objects.of(snap, events.Topic(e.Topic), e.Namespace, e.Key)
+	payload := e.Payload
+	e.Payload = nil
+	head := mustMarshal(e)
+	_, _ = w.Write(head[:len(head)-1])
+	fmt.Fprintf(w, `,"Payload":{"Event":%s`, payload)
+	if object != nil {
+		fmt.Fprintf(w, `,%q:`, e.Topic)
+		_, _ = w.Write(object)
 	}
-	text, err := json.Marshal(payload)
-	if err != nil {
-		panic("api: cannot encode an event as JSON: " + err.Error())
+	if deleted {
+		_, _ = w.WriteString(`,"Deleted":true`)
 	}
-	return text
+	_, _ = w.WriteString("}}")
 }
 
 func (s lineStream) lost(gap *client.EventsLost) error {
@@ -359,11 +429,7 @@ func (sseStream) begin(h http.Header) {
 }
 
 func (s sseStream) message(name, id string, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("api: cannot encode an event as JSON: " + err.Error())
-	}
-	if _, err := fmt.Fprintf(s.c.w, "id: %s\nevent: %s\ndata: %s\n\n", id, name, text); err != nil {
+	if _, err := fmt.Fprintf(s.c.w, "id: %s\nevent: %s\ndata: %s\n\n", id, name, mustMarshal(v)); err != nil {
 		return err
 	}
 	return s.c.w.Flush()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -421,6 +422,13 @@ var nomadCalls = map[string]nomadCall{
 		if s := node.DrainStrategy; err != nil || s == nil || !s.IgnoreSystemJobs || s.Deadline.Round(time.Second) != time.Hour || s.StartedAt.IsZero() {
 			return fmt.Errorf("drain %+v, %w", node.DrainStrategy, err)
 		}
+		_, err = n.c.Nodes().UpdateDrain("n1", &nomad.DrainSpec{Deadline: math.MaxInt64}, false, nil)
+		n.must(err)
+		node, _, err = n.c.Nodes().Info("n1", nil)
+		n.must(err)
+		if s := node.DrainStrategy; s == nil || !s.ForceDeadline.After(time.Now()) || s.Deadline <= 0 {
+			return fmt.Errorf("drain with the longest deadline: %+v", s)
+		}
 		_, err = n.c.Nodes().UpdateDrain("n1", nil, true, nil)
 		return err
 	}},
@@ -617,14 +625,9 @@ func TestNomadClient_CallsHaveDocumentedEffect(t *testing.T) {
 			t.Errorf("%s is in the table, but not in Nomad's client", name)
 		}
 	}
-	for command, c := range nomadCommands {
-		for _, name := range c.allCalls() {
-			if _, served := nomadCalls[name]; !served && !c.partly {
-				t.Errorf("nomad %s makes the call %s, which is not served", command, name)
-			}
-		}
-	}
-	comparePage(t, nomadPage, nomadPageText(nomadClientVersion(t), unsupported))
+	commands := nomadCommandCalls(t)
+	checkNomadCommands(t, commands, methods)
+	comparePage(t, nomadPage, nomadPageText(nomadClientVersion(t), commands, unsupported))
 }
 
 // comparePage compares a generated page with its file, or writes it with -write.

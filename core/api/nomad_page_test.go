@@ -4,59 +4,96 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// A nomadCommand is a command of Nomad's CLI.
+// A nomadCommand is a command of Nomad's CLI in the table of the page.
 type nomadCommand struct {
-	calls  []string // in the order in which the command makes them
-	note   string   // differences from Nomad; "": none
-	partly bool     // some of the calls are not served, and the command shows their error
-	// monitors means that the command waits for an evaluation, unless it is detached.
-	monitors bool
+	usage string // arguments
+	note  string // differences from Nomad; "": none
 }
 
-// nomadCommands holds commands of Nomad 1.11.2 with the calls that its source makes for
-// them. Nothing here executes the program; the calls are made by nomadCalls.
+// nomadCommands holds the commands that the page describes. Their calls are those in
+// nomadCommandCalls. Nothing here executes the program.
 var nomadCommands = map[string]nomadCommand{
-	"status":                         {calls: []string{"Jobs.ListOptions"}},
-	"status ID":                      {calls: []string{"Search.PrefixSearch"}, note: "continues as `job status`, `alloc status`, `node status` or `eval status`"},
-	"job run FILE":                   {calls: []string{"Jobs.RegisterOpts"}, monitors: true},
-	"job run -check-index N FILE":    {calls: []string{"Jobs.RegisterOpts"}, monitors: true},
-	"job plan FILE":                  {calls: []string{"Jobs.PlanOpts"}},
-	"job status [ID]":                {calls: []string{"Jobs.ListOptions", "Jobs.PrefixList", "Jobs.Info", "Jobs.Allocations", "Jobs.Evaluations", "Jobs.LatestDeployment", "Jobs.Summary"}},
-	"job history [-p] ID":            {calls: []string{"Jobs.PrefixList", "Jobs.VersionsOpts"}},
-	"job revert ID VERSION":          {calls: []string{"Jobs.PrefixList", "Jobs.Revert"}, monitors: true},
-	"job scale ID GROUP COUNT":       {calls: []string{"Jobs.PrefixList", "Jobs.ScaleStatus", "Jobs.ScaleWithRequest", "Jobs.Info"}, monitors: true},
-	"job stop [-purge] ID":           {calls: []string{"Jobs.PrefixList", "Jobs.Info", "Jobs.DeregisterOpts"}, monitors: true},
-	"alloc logs [-f] ID":             {calls: []string{"Allocations.PrefixList", "Allocations.Info", "Nodes.Info", "AllocFS.Logs"}},
-	"alloc status ID":                {calls: []string{"Allocations.PrefixList", "Allocations.Info", "Allocations.Checks", "Allocations.Stats"}, partly: true, note: "without checks and resource usage"},
-	"alloc stop ID":                  {calls: []string{"Allocations.PrefixList", "Allocations.Info", "Allocations.Stop"}, monitors: true},
-	"eval status ID":                 {calls: []string{"Evaluations.PrefixList", "Evaluations.Info", "Evaluations.Allocations"}},
-	"node status [ID]":               {calls: []string{"Nodes.List", "Nodes.PrefixList", "Nodes.Info", "Nodes.Allocations", "Nodes.Stats"}, partly: true, note: "without resource usage"},
-	"node drain -enable ID":          {calls: []string{"Nodes.PrefixList", "Nodes.Info", "Nodes.UpdateDrainOpts", "Nodes.MonitorDrain"}},
-	"node eligibility ID":            {calls: []string{"Nodes.PrefixList", "Nodes.Info", "Nodes.ToggleEligibility"}},
-	"server members":                 {calls: []string{"Agent.Members", "Status.RegionLeader"}},
-	"operator snapshot save FILE":    {calls: []string{"Operator.Snapshot"}},
-	"operator snapshot restore FILE": {calls: []string{"Operator.SnapshotRestore"}, note: "only snapshots of cede"},
-	"operator autopilot health":      {calls: []string{"Operator.AutopilotServerHealth"}},
-	"operator raft list-peers":       {calls: []string{"Operator.RaftGetConfiguration"}},
-	"namespace list":                 {calls: []string{"Namespaces.List"}},
-	"system gc":                      {calls: []string{"System.GarbageCollect"}},
+	"status":                    {usage: "[ID]", note: "continues as `job status`, `alloc status`, `node status` or `eval status`"},
+	"job run":                   {usage: "[-check-index N] FILE"},
+	"job plan":                  {usage: "FILE"},
+	"job status":                {usage: "[ID]"},
+	"job history":               {usage: "[-p] ID"},
+	"job revert":                {usage: "ID VERSION"},
+	"job scale":                 {usage: "ID GROUP COUNT"},
+	"job stop":                  {usage: "[-purge] ID"},
+	"alloc logs":                {usage: "[-f] ID"},
+	"alloc status":              {usage: "ID", note: "without checks, resource usage and volumes"},
+	"alloc stop":                {usage: "ID"},
+	"eval status":               {usage: "ID"},
+	"node status":               {usage: "[ID]", note: "without resource usage"},
+	"node drain":                {usage: "-enable ID"},
+	"node eligibility":          {usage: "ID"},
+	"server members":            {},
+	"operator snapshot save":    {usage: "FILE"},
+	"operator snapshot restore": {usage: "FILE", note: "only snapshots of cede"},
+	"operator autopilot health": {},
+	"operator raft list-peers":  {},
+	"namespace list":            {},
+	"system gc":                 {},
 }
 
-// monitorCalls are the calls of commands that wait for an evaluation.
-var monitorCalls = []string{"Evaluations.Info", "Evaluations.Allocations"}
-
-// allCalls returns the calls of a command in their order.
-func (c *nomadCommand) allCalls() []string {
-	if c.monitors {
-		return slices.Concat(c.calls, monitorCalls)
+// nomadCommandCalls returns the calls that each command can make, as recorded from the source
+// of Nomad.
+func nomadCommandCalls(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(nomadRecorded)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return c.calls
+	calls := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		name, list, _ := strings.Cut(line, ": ")
+		calls[name] = strings.Fields(list)
+	}
+	return calls
+}
+
+// separate returns the calls that are served and those that are not. Calls that send no
+// request are in neither list.
+func separate(calls []string) (served, missing []string) {
+	for _, name := range calls {
+		switch _, ok := nomadCalls[name]; {
+		case ok:
+			served = append(served, name)
+		case !slices.Contains(localCalls, name):
+			missing = append(missing, name)
+		}
+	}
+	return served, missing
+}
+
+// checkNomadCommands checks that the client has every recorded call, and that the page
+// describes the effect of those that are not served.
+func checkNomadCommands(t *testing.T, commands map[string][]string, methods map[string]reflect.Value) {
+	t.Helper()
+	for name, calls := range commands {
+		for _, call := range calls {
+			if !methods[call].IsValid() {
+				t.Errorf("nomad %s makes the call %s, which the client does not have", name, call)
+			}
+		}
+	}
+	for name, c := range nomadCommands {
+		served, missing := separate(commands[name])
+		switch {
+		case len(served) == 0:
+			t.Errorf("%s holds no served call of nomad %s: run TestNomadCommands_MatchSource with -write", nomadRecorded, name)
+		case len(missing) > 0 && c.note == "":
+			t.Errorf("nomad %s makes the calls %v, which are not served: describe the effect", name, missing)
+		}
+	}
 }
 
 // nomadClientVersion returns the version of Nomad's client in go.mod.
@@ -74,7 +111,7 @@ func nomadClientVersion(t *testing.T) string {
 }
 
 // nomadPageText returns the page of commands and calls.
-func nomadPageText(version string, unsupported map[string][]string) string {
+func nomadPageText(version string, commands, unsupported map[string][]string) string {
 	var b strings.Builder
 	b.WriteString(`# Nomad's commands and client
 
@@ -98,16 +135,18 @@ This page is generated by a test that makes every call of the Go package ` + "`g
 
 ## Commands
 
-The program ` + "`nomad`" + ` makes its requests with that package. The table lists the calls that the source of Nomad 1.11.2 makes for
-each command; the test makes the same calls, but does not execute the program. Commands that print hints read Agent.Self as
-well: it switches off hints about Nomad's web pages, which do not exist here.
+The program ` + "`nomad`" + ` makes its requests with that package. The table lists the calls that each command can make, with any option,
+as found by name in the source of Nomad ` + nomadVersion + `. The test makes the same calls, but does not execute the program. Commands that print
+hints read Agent.Self as well: it switches off hints about Nomad's web pages, which do not exist here.
 
-| command | calls | differences |
-|--|--|--|
+| command | calls | unsupported calls | differences |
+|--|--|--|--|
 `)
 	for _, name := range slices.Sorted(maps.Keys(nomadCommands)) {
 		c := nomadCommands[name]
-		fmt.Fprintf(&b, "| `nomad %s` | %s | %s |\n", name, strings.Join(c.allCalls(), ", "), c.note)
+		served, missing := separate(commands[name])
+		usage := strings.TrimSpace(name + " " + c.usage)
+		fmt.Fprintf(&b, "| `nomad %s` | %s | %s | %s |\n", usage, strings.Join(served, ", "), strings.Join(missing, ", "), c.note)
 	}
 	b.WriteString("\n## Calls\n\n| call | differences |\n|--|--|\n")
 	for _, name := range slices.Sorted(maps.Keys(nomadCalls)) {

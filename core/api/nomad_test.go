@@ -5,10 +5,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	nomad "github.com/hashicorp/nomad/api"
+
+	"github.com/cede-scheduler/cede/sdk/client"
 )
 
 // nomadClient returns a client of Nomad's public package.
@@ -244,6 +247,37 @@ func TestNomadClient_ListsServers(t *testing.T) {
 	w.check(err)
 	if len(raft.Servers) != 1 || !raft.Servers[0].Leader || !raft.Servers[0].Voter {
 		t.Errorf("raft %+v", raft.Servers)
+	}
+}
+
+// Nomad's client receives the health of the node if one runs in the process, and the port of
+// the address that the leader is listed with.
+func TestNomadClient_ReadsHealthOfNodeAndPort(t *testing.T) {
+	var node atomic.Pointer[client.AgentHealth]
+	w := start(t, func(c *Config) {
+		c.Process.NodeHealth = node.Load
+		c.Process.Members = func() []Member {
+			return []Member{{Name: "s1", Address: "10.0.0.1:4648", Status: "alive", Tags: map[string]string{"raft": "10.0.0.1:4647"}}}
+		}
+	})
+	c := w.nomadClient()
+	h, err := c.Agent().Health()
+	if w.check(err); h.Client != nil || !h.Server.Ok {
+		t.Errorf("health without a node: %+v", h)
+	}
+	node.Store(&client.AgentHealth{Ok: true, Message: "ok"})
+	h, err = c.Agent().Health()
+	if w.check(err); h.Client == nil || !h.Client.Ok {
+		t.Errorf("health with a node: %+v", h)
+	}
+	node.Store(&client.AgentHealth{Message: "the node has not started yet"})
+	if h, err = c.Agent().Health(); err == nil && (h.Client == nil || h.Client.Ok) {
+		t.Errorf("health with a node that has not started: %+v, %v", h, err)
+	}
+	m, err := c.Agent().Members()
+	w.check(err)
+	if self := m.Members[0]; self.Addr != "10.0.0.1" || self.Port != 4648 || self.Tags["port"] != "4647" {
+		t.Errorf("member %+v", self)
 	}
 }
 

@@ -157,7 +157,7 @@ func (c *call) renderQuery(v query, snap *state.Snapshot) (any, error) {
 // The watch is created before the state is read, so that no change is missed. The
 // ModifyIndex of existing objects shows earlier updates. Earlier deletions are
 // visible only as the last change of their whole table, if the result depends on
-// that.
+// that. A restored snapshot changes every result, and its objects retain their ModifyIndex.
 func (c *call) waitForChange(ctx context.Context, snap *state.Snapshot, index uint64, v query) (any, error) {
 	for {
 		watch := c.api.cfg.Server.Watch(v.keys...)
@@ -169,7 +169,7 @@ func (c *call) waitForChange(ctx context.Context, snap *state.Snapshot, index ui
 			snap = newest
 		}
 		result, changed, err := v.render(snap)
-		if err != nil || max(changed, last) > index {
+		if err != nil || max(changed, last, snap.RestoredAt()) > index {
 			watch.Stop()
 			c.setStateHeaders(snap)
 			return result, err

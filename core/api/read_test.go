@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -89,6 +90,25 @@ func TestBlockingQuery_SeesChangesBetweenQueries(t *testing.T) {
 	w.check(err)
 	if len(list) != 2+len(model.SystemClasses()) || same.LastIndex < meta.LastIndex {
 		t.Errorf("%d classes at %d", len(list), same.LastIndex)
+	}
+}
+
+// A restored snapshot changes every result, although its objects retain their indexes.
+func TestBlockingQuery_SeesRestore(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	w.register(job("kept", 50, 1, 10, 10))
+	var file bytes.Buffer
+	w.check(w.client.Operator().SnapshotSave(ctx, &file))
+	w.register(job("later", 50, 1, 10, 10))
+	_, before, err := w.client.Jobs().Get(ctx, "kept", nil)
+	w.check(err)
+	w.check(w.client.Operator().SnapshotRestore(ctx, bytes.NewReader(file.Bytes())))
+	started := time.Now()
+	_, after, err := w.client.Jobs().Get(ctx, "kept", &client.QueryOptions{Index: before.LastIndex, Wait: time.Minute})
+	w.check(err)
+	if after.LastIndex <= before.LastIndex || time.Since(started) > 30*time.Second {
+		t.Errorf("the query returned index %d after %v, requested after %d", after.LastIndex, time.Since(started), before.LastIndex)
 	}
 }
 
@@ -308,6 +328,43 @@ func TestConsistentReads_ExcludeStale(t *testing.T) {
 	for _, bad := range []string{"stale=1&consistent=1", "index=-1", "index=x", "wait=soon", "wait=-5s", "per_page=many", "next_token=%21", "next_token=zzz", "consistent=perhaps"} {
 		if resp, text := w.send("GET", "/v1/jobs?"+bad, ""); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", bad, resp.StatusCode, text)
+		}
+	}
+}
+
+// Nomad applies a constraint of a job that counts instances to all groups together. cede
+// applies it to each group, and reports the difference if the job has several groups.
+func TestJobs_WarnAboutCountsOfTheJob(t *testing.T) {
+	w := start(t)
+	ctx := t.Context()
+	counts := []*client.Constraint{{Operand: "distinct_hosts"}, {Operand: "distinct_property", LTarget: "${meta.rack}"}, {Operand: "distinct_property", LTarget: "${meta.row}"}}
+	for _, tt := range []struct {
+		name   string
+		change func(*client.Job)
+		want   string
+	}{
+		{"one group", func(j *client.Job) { j.Constraints = counts; j.TaskGroups = j.TaskGroups[:1] }, ""},
+		{"of the groups", func(j *client.Job) { j.TaskGroups[0].Constraints, j.TaskGroups[1].Constraints = counts, counts }, ""},
+		{"another operator", func(j *client.Job) {
+			j.Constraints = []*client.Constraint{{Operand: "is_set", LTarget: "${meta.rack}"}}
+		}, ""},
+		{"of the job", func(j *client.Job) { j.Constraints = counts[:1] }, "distinct_hosts of the job counts the instances of each group separately"},
+		{"several", func(j *client.Job) { j.Constraints = counts }, "distinct_hosts and distinct_property of the job count the instances of each group separately"},
+	} {
+		j := job("pair", 50, 1, 10, 10)
+		second := *j.TaskGroups[0]
+		second.Name = "second"
+		j.TaskGroups = append(j.TaskGroups, &second)
+		tt.change(j)
+		done, err := w.client.Jobs().Register(ctx, j, nil)
+		w.check(err)
+		if (tt.want == "") != (len(done.WarningList) == 0) || !strings.Contains(done.Warnings, tt.want) {
+			t.Errorf("%s: register warns %q, want %q", tt.name, done.WarningList, tt.want)
+		}
+		valid, err := w.client.Jobs().Validate(ctx, j)
+		w.check(err)
+		if (tt.want == "") != (valid.Warnings == "") || !strings.Contains(valid.Warnings, tt.want) {
+			t.Errorf("%s: validate warns %q, want %q", tt.name, valid.Warnings, tt.want)
 		}
 	}
 }

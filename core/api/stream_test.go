@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -272,6 +276,93 @@ func TestStream_ReportsStartAheadOfState(t *testing.T) {
 		line, err := bufio.NewReader(resp.Body).ReadString('\n')
 		if _ = resp.Body.Close(); err != nil || strings.TrimSpace(line) != want {
 			t.Errorf("from %d: first line %q, %v; want %s", index, line, err, want)
+		}
+	}
+}
+
+// Readers share the texts of objects, so that many streams of large jobs cost the server
+// less memory than they send, and the texts are bounded.
+func TestStream_ReadersShareObjects(t *testing.T) {
+	const readers, count = 20, 30
+	w, buffer := startStreaming(t, 1024)
+	large := job("large", 50, 1, 1, 1)
+	large.Meta = map[string]string{"a": strings.Repeat("x", 15_000), "b": strings.Repeat("y", 15_000)}
+	_, err := w.client.Jobs().Register(t.Context(), large, nil)
+	w.check(err)
+	newest := w.server.Snapshot().Index()
+	for i := range uint64(count) {
+		buffer.Publish(event(newest+i+1, "default", "large"))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var sent atomic.Int64
+	var group sync.WaitGroup
+	for range readers {
+		group.Go(func() {
+			conn := w.dial()
+			defer func() { _ = conn.Close() }()
+			_, _ = fmt.Fprintf(conn, "GET /v1/event/stream?index=%d HTTP/1.1\r\nHost: x\r\n\r\n", newest+1)
+			b := make([]byte, 64<<10)
+			for got := 0; got < count*30_000; {
+				n, err := conn.Read(b)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got += n
+				sent.Add(int64(n))
+			}
+		})
+	}
+	group.Wait()
+	runtime.ReadMemStats(&after)
+	if used := int64(after.TotalAlloc - before.TotalAlloc); used > sent.Load()/2 {
+		t.Errorf("%d bytes were allocated to send %d", used, sent.Load())
+	}
+	var texts objectTexts
+	for i := range 400 {
+		texts.get(i, func() any { return strings.Repeat("x", 100_000) })
+	}
+	held := 0
+	for _, text := range texts.texts {
+		held += len(text)
+	}
+	if held != texts.bytes || held > maxObjectBytes || held < maxObjectBytes/100 {
+		t.Errorf("%d bytes of texts, counted %d", held, texts.bytes)
+	}
+}
+
+// A reader that accepts nothing is disconnected when the deadline of a write has passed: it
+// holds one message, and no queue.
+func TestStream_DisconnectsReaderThatAcceptsNothing(t *testing.T) {
+	buffer := events.NewBuffer(4096)
+	w := start(t, func(c *Config) {
+		c.Server, c.Limits.Beat, c.Limits.Write = bufferedServer{c.Server, buffer}, 10*time.Millisecond, 200*time.Millisecond
+	})
+	large := job("large", 50, 1, 1, 1)
+	large.Meta = map[string]string{"a": strings.Repeat("x", 15_000)}
+	_, err := w.client.Jobs().Register(t.Context(), large, nil)
+	w.check(err)
+	newest := w.server.Snapshot().Index()
+	for i := range uint64(4096) { // 60 MB: more than the buffers of a connection
+		buffer.Publish(event(newest+i+1, "default", "large"))
+	}
+	conn := w.dial()
+	_, err = fmt.Fprintf(conn, "GET /v1/event/stream?index=%d HTTP/1.1\r\nHost: x\r\n\r\n", newest+1)
+	w.check(err)
+	_, err = conn.Read(make([]byte, 1)) // the stream has begun
+	w.check(err)
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var b strings.Builder
+		_ = pprof.Lookup("goroutine").WriteTo(&b, 1)
+		switch text := b.String(); {
+		case !strings.Contains(text, "streamEvents"):
+			if rest, err := io.ReadAll(conn); len(rest) > 40<<20 {
+				t.Errorf("read %d bytes, %v", len(rest), err)
+			}
+			return
+		case time.Now().After(deadline):
+			t.Fatal("the stream of a reader that reads nothing did not end")
 		}
 	}
 }

@@ -52,6 +52,7 @@ func (s *Store) Begin(index uint64) *Txn {
 func (s *Store) BeginRestore(index uint64) *Txn {
 	s.writer.Lock()
 	empty := emptyView()
+	empty.restoredAt = index
 	return &Txn{branch: branch{View: empty.at(index), owner: cow.NewOwner(), restores: true}, store: s}
 }
 

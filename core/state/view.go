@@ -10,8 +10,9 @@ import (
 // Each table has its own fields and reads; what needs several tables is a method
 // of View. Copying a View is a snapshot, since every table is persistent.
 type View struct {
-	index uint64
-	dims  *model.Dimensions
+	index      uint64
+	restoredAt uint64 // see RestoredAt
+	dims       *model.Dimensions
 
 	nodeTable
 	jobTable
@@ -54,6 +55,11 @@ func (v *View) at(index uint64) View {
 
 // Index returns the log index of this state.
 func (v *View) Index() uint64 { return v.index }
+
+// RestoredAt returns the index at which the whole state was last replaced, by a snapshot that
+// was restored or loaded at a start; 0: never. Values retain the indexes of the snapshot, so
+// that their ModifyIndex does not show the replacement.
+func (v *View) RestoredAt() uint64 { return v.restoredAt }
 
 // Dims returns the resource names in use.
 func (v *View) Dims() *model.Dimensions { return v.dims }
