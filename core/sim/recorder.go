@@ -175,8 +175,14 @@ func (r *recorder) observations(e *engine, report worker.Report) {
 	}
 }
 
-// rounded rounds a score to nine decimals: enough for comparisons, and short.
-func rounded(x float64) float64 { return math.Round(x*1e9) / 1e9 }
+// rounded rounds a score to nine decimals: enough for comparisons, and short. The product
+// of a large score exceeds the finite range, which JSON cannot hold; it has no decimals.
+func rounded(x float64) float64 {
+	if y := math.Round(x*1e9) / 1e9; !math.IsInf(y, 0) {
+		return y
+	}
+	return x
+}
 
 // queued records the instances that an evaluation could not place.
 func (r *recorder) queued(e *engine, report worker.Report) {

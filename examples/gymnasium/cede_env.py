@@ -6,11 +6,13 @@ gymnasium.Env if the package gymnasium is installed. It needs nothing else.
 
 An observation is one decision: a dictionary with hook, columns (what the policy reads), answer
 (what the policy would answer) and since (events since the previous decision). An action is an
-answer, or None for that of the policy. docs/reference/steps.md describes both.
+answer, or None for that of the policy. Arrays and numbers of NumPy are written as lists and
+numbers. docs/reference/steps.md describes both.
 """
 
 import json
 import subprocess
+import tempfile
 
 try:
     from gymnasium import Env
@@ -39,13 +41,18 @@ class CedeEnv(Env):
         if full:
             self.command.append("--full")
         self.hooks, self.reward = hooks, reward or (lambda before, after: -after["since"]["evicted"])
-        self.process, self.observation = None, None
+        self.process, self.observation, self.errors = None, None, None
 
     def reset(self, *, seed=None, options=None):
         """Start a run. The seed replaces that of the scenario."""
         self.close()
         command = self.command + ([] if seed is None else ["--seed", str(seed)])
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.errors = tempfile.TemporaryFile()
+        try:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        except FileNotFoundError:
+            self.close()
+            raise StepError("program %r not found: add its folder to PATH, or set program" % command[0]) from None
         start = self._read()
         self.observation = self._advance()
         if self.observation["type"] == "end":
@@ -54,7 +61,7 @@ class CedeEnv(Env):
 
     def step(self, action):
         """Answer the current decision."""
-        if self.process is None or self.observation["type"] != "decision":
+        if self.process is None or self.observation is None or self.observation["type"] != "decision":
             raise StepError("the episode has ended: call reset")
         before = self.observation
         self._write(action)
@@ -68,7 +75,9 @@ class CedeEnv(Env):
         if self.process is not None:
             self.process.kill()
             self.process.communicate()
-            self.process = None
+        if self.errors is not None:
+            self.errors.close()
+        self.process, self.observation, self.errors = None, None, None
 
     def _advance(self):
         """Return the next line that is observed. Its since covers skipped decisions too."""
@@ -83,14 +92,33 @@ class CedeEnv(Env):
             self._write(None)
 
     def _read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise StepError(f"{' '.join(self.command)} wrote no line; run it to see why")
-        line = json.loads(line)
+        text = self.process.stdout.readline()
+        line = json.loads(text) if text else {"type": "error", "message": self._failure()}
         if line["type"] == "error":
+            self.close()
             raise StepError(line["message"])
         return line
 
+    def _failure(self):
+        """Return the error of a command that ended without a last line."""
+        self.process.wait()
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace").strip() or f"{' '.join(self.process.args)} wrote no line"
+
     def _write(self, action):
-        self.process.stdin.write(json.dumps(action or {}) + "\n")
-        self.process.stdin.flush()
+        try:
+            text = json.dumps({} if action is None else action, allow_nan=False, default=_plain)
+        except (TypeError, ValueError) as error:
+            raise StepError(f"the answer is not valid JSON: {error}") from error
+        try:
+            self.process.stdin.write(text + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the command has ended; its last line holds the error
+
+
+def _plain(value):
+    """Return an array or a number of NumPy as a list or a number."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not a value of JSON")

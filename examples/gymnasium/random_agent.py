@@ -20,6 +20,8 @@ def episode(env, choose):
 
 
 def main():
+    if len(sys.argv) < 2:
+        sys.exit("usage: python3 random_agent.py SCENARIO [EPISODES]")
     scenario, episodes = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3
     env = CedeEnv(scenario, policy="default", full=True, hooks=["SelectVictims"])
     print("default: %d evicted, goodput %s" % episode(env, lambda _: None))

@@ -61,12 +61,50 @@ some = CedeEnv(scenario, policy="default", program=program, hooks=["ScoreOptions
 assert set(play(some, lambda _: None)[0]) == {"ScoreOptions"}
 assert play(some, lambda _: None)[2] == want
 
-try:
-    play(env, lambda _: {"score": [1.0], "gap": [1]})
-except StepError as error:
-    assert "answer 1" in str(error), error
-else:
-    raise AssertionError("an invalid answer was accepted")
+
+
+def failure(action):
+    """Return the error of a call."""
+    try:
+        action()
+    except StepError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+# An answer that is refused ends the episode; a value that JSON cannot hold does not.
+for invalid in ({"score": [1.0], "gap": [1]}, [], 0, False, "", {"victims": []}):
+    env.reset()
+    message = failure(lambda: env.step(invalid))
+    assert message.startswith("answer 1: "), (invalid, message)
+    assert failure(lambda: env.step(None)) == "the episode has ended: call reset"
+env.reset()
+for invalid in ({"score": [float("nan")]}, {"score": [float("inf")]}, {"option": {1}}):
+    message = failure(lambda: env.step(invalid))
+    assert message.startswith("the answer is not valid JSON: "), (invalid, message)
+assert env.step(None)[0]["id"] == 2, "a value that JSON cannot hold ended the episode"
+
+play(env, lambda _: None)
+assert failure(lambda: env.step(None)) == "the episode has ended: call reset"
+assert env.reset(seed=3)[0] == env.reset(seed=3)[0], "a seed is not reproduced"
+
+
+class Array:
+    """An array as NumPy has it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def tolist(self):
+        return self.values
+
+
+assert play(full, lambda o: {k: Array(v) for k, v in youngest(o).items()}) == first, "arrays are not written as lists"
+
+message = failure(lambda: CedeEnv("missing.yaml", program=program).reset())
+assert "missing.yaml: no such file" in message, message
+message = failure(lambda: CedeEnv(scenario, program="no-such-program").reset())
+assert message.startswith("program 'no-such-program' not found: "), message
 for e in (env, full, some):
     e.close()
 print("ok")

@@ -112,9 +112,10 @@ func TestRead_RejectsInvalidRows(t *testing.T) {
 	if n := strings.Count(err.Error(), "\n") + 1; n != 6 {
 		t.Errorf("%d errors, want 6:\n%v", n, err)
 	}
-	src := build.Source{FS: fstest.MapFS{"t.csv": {Data: []byte("seed,at_s,kind,alloc\n1,1,started,a.g[0]\n2,1,started,a.g[0]\n")}}}
-	if _, err := Read(src, "t.csv", file(t)); err == nil || !strings.Contains(err.Error(), "another run") {
-		t.Errorf("%v", err)
+	src := build.Source{FS: fstest.MapFS{"t.csv": {Data: []byte("seed,at_s,kind,alloc\n1,1,started,a.g[0]\n2,1,started,a.g[0]\n3,1,started,b\n")}}}
+	const want = "t.csv:3: the row is of another run than the first one; select the rows of one run"
+	if _, err := Read(src, "t.csv", file(t)); err == nil || err.Error() != want {
+		t.Errorf("%v, want only %s", err, want)
 	}
 }
 

@@ -73,8 +73,8 @@ var others = []timeline.Kind{
 const maxSeconds = 1e9
 
 // Read reads a recorded timeline: a CSV file with the columns at_s, kind and alloc, plain or
-// compressed. It returns an error that lists every invalid row, and every instance that the
-// scenario does not have, or if the timeline has no instances.
+// compressed. It returns an error that lists every invalid row, every instance that the scenario
+// does not have, and the first row of another run, or if the timeline has no instances.
 func Read(src build.Source, name string, f *scenario.File) (*Lives, error) {
 	t, err := src.Table(name)
 	if err != nil {
@@ -87,11 +87,18 @@ func Read(src build.Source, name string, f *scenario.File) (*Lives, error) {
 		runs[i] = t.Optional(column)
 	}
 	known := newInstances(f)
-	l, first := NewLives(), ""
+	l, first, several := NewLives(), "", false
 	for t.Next() {
 		run := fmt.Sprint(t.Text(runs[0]), " ", t.Text(runs[1]), " ", t.Text(runs[2]), " ", t.Text(runs[3]))
 		if first == "" {
 			first = run
+		}
+		if run != first {
+			if !several {
+				t.Fail("the row is of another run than the first one; select the rows of one run")
+			}
+			several = true
+			continue
 		}
 		seconds, err := strconv.ParseFloat(t.Text(at), 64)
 		// NaN fails the comparison.
@@ -100,8 +107,6 @@ func Read(src build.Source, name string, f *scenario.File) (*Lives, error) {
 		}
 		k, id := timeline.Kind(t.Text(kind)), t.Text(alloc)
 		switch {
-		case run != first:
-			t.Fail("the row is of another run than the first one; select the rows of one run")
 		case slices.Contains(others, k):
 			continue
 		case !slices.Contains(kinds, k):

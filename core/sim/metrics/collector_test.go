@@ -280,6 +280,19 @@ func TestMetrics_Jain(t *testing.T) {
 	s.initial("a", jobs["a"], 0, "n1", 0)
 	s.initial("b", jobs["b"], 0, "n1", 0)
 	equal(t, "jain", *s.end(0).Jain, 0.8) // (3+1)² ÷ (2 × 10)
+
+	for name, c := range map[string]struct{ a, b, want float64 }{
+		"the least weights":    {5e-324, 5e-324, 0.8},
+		"the greatest weights": {1e308, 1e308, 0.8},
+		"one great weight":     {1e308, 5e-324, 0.5},
+		"one small weight":     {1e-300, 1, 0.5},
+	} {
+		s, jobs := newFixture(t, Config{Weight: func(name string) float64 { return map[string]float64{"a": c.a, "b": c.b}[name] }}, []int64{1000},
+			jobSpec{id: "a", namespace: "a", count: 1, cpu: 600}, jobSpec{id: "b", namespace: "b", count: 1, cpu: 200})
+		s.initial("a", jobs["a"], 0, "n1", 0)
+		s.initial("b", jobs["b"], 0, "n1", 0)
+		equal(t, name, *s.end(0).Jain, c.want)
+	}
 }
 
 func TestMetrics_IgnoresDownNodes(t *testing.T) {

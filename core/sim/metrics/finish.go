@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"slices"
 	"strconv"
 )
@@ -165,8 +166,9 @@ func (c *Collector) jain() *float64 {
 		return nil
 	}
 	var sum, squares float64
+	exponent := weightExponent(names, c.cfg.Weight)
 	for _, n := range names {
-		x := c.share(n)
+		x := c.share(n, exponent)
 		sum += x
 		squares += float64(x * x)
 	}
@@ -177,13 +179,30 @@ func (c *Collector) jain() *float64 {
 	return &index
 }
 
-// share returns the dominant share of a namespace divided by its weight.
-func (c *Collector) share(n *namespaceRow) float64 {
-	n.advance(c.now)
-	weight := 1.0
-	if c.cfg.Weight != nil {
-		weight = c.cfg.Weight(n.name)
+// weightExponent returns the binary exponent of the least weight. Jain's index does not
+// depend on the scale of the shares, and without one the shares of very small weights are
+// infinite.
+func weightExponent(names []*namespaceRow, weight func(namespace string) float64) int {
+	least := math.Inf(1)
+	for _, n := range names {
+		least = min(least, weightOf(n, weight))
 	}
+	_, exponent := math.Frexp(least)
+	return exponent
+}
+
+func weightOf(n *namespaceRow, weight func(namespace string) float64) float64 {
+	if weight == nil {
+		return 1
+	}
+	return weight(n.name)
+}
+
+// share returns the dominant share of a namespace divided by its weight, which is divided
+// by 2^exponent before.
+func (c *Collector) share(n *namespaceRow, exponent int) float64 {
+	n.advance(c.now)
+	weight := math.Ldexp(weightOf(n, c.cfg.Weight), -exponent)
 	var dominant float64
 	for i := range n.held {
 		sum, held := c.nodes.over(i), n.integral[i]

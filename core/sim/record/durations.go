@@ -75,10 +75,9 @@ func (w *writer) addRun(g *recordedGroup, s *span, a *model.Allocation) {
 		end = w.Ended
 	}
 	ran := end - a.StartTime + a.SavedWork
-	isComplete := a.Client == model.ClientComplete && a.Desired == model.DesiredRun
 	switch {
 	case ran <= 0:
-	case !isComplete:
+	case !a.Completed():
 		s.least = max(s.least, ran)
 	case s.exact == 0:
 		s.exact, g.sum, g.count = ran, g.sum+ran, g.count+1

@@ -29,10 +29,12 @@ func (w *writer) steps(e *Event) []scenario.Event {
 	case "JobRegistered":
 		return w.registered(e)
 	case "JobStopped":
-		at, ok := w.current[model.JobKey{Namespace: e.Namespace, ID: e.ID}]
+		key := model.JobKey{Namespace: e.Namespace, ID: e.ID}
+		at, ok := w.current[key]
 		if !ok {
 			return nil // not part of this recording
 		}
+		w.stopped[key] = true
 		return []scenario.Event{{Stop: w.jobs[at]}}
 	}
 	if !strings.HasPrefix(e.Kind, "Node") {
@@ -59,7 +61,8 @@ func (w *writer) steps(e *Event) []scenario.Event {
 	return nil
 }
 
-// registered submits a job. If it is a new version, it becomes a separate job.
+// registered submits a job. A new version becomes a separate job, unless it continues the
+// instances of the previous one.
 func (w *writer) registered(e *Event) (steps []scenario.Event) {
 	key := model.JobKey{Namespace: e.Namespace, ID: e.ID}
 	j := w.version(key, e.Version)
@@ -68,10 +71,12 @@ func (w *writer) registered(e *Event) (steps []scenario.Event) {
 		return nil
 	}
 	old, known := w.current[key]
-	if known && old.version != j.Version {
+	id := w.job(j)
+	if known && w.jobs[old] != id && !w.stopped[key] {
 		steps = append(steps, scenario.Event{Stop: w.jobs[old]})
 	}
-	return append(steps, scenario.Event{Submit: w.job(j)})
+	w.stopped[key] = false
+	return append(steps, scenario.Event{Submit: id})
 }
 
 // version returns a version of a job from the final state, or nil if it was garbage

@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,7 +46,7 @@ func (n Notes) add(format string, args ...any) { n[fmt.Sprintf(format, args...)]
 func (r *Recording) Scenario() (*scenario.File, Notes) {
 	w := &writer{
 		Recording: r, notes: Notes{}, names: map[nameKey]string{}, taken: map[[2]string]bool{}, jobs: map[versioned]string{},
-		current: map[model.JobKey]versioned{}, runs: map[string]string{}, placed: map[string]int{}, instances: map[string]string{},
+		definitions: map[versioned]definition{}, stopped: map[model.JobKey]bool{}, current: map[model.JobKey]versioned{}, runs: map[string]string{}, placed: map[string]int{}, instances: map[string]string{},
 		file: &scenario.File{Version: 1, Name: r.Name, Description: "Recorded from a server."},
 	}
 	w.scheduler()
@@ -66,9 +67,11 @@ type writer struct {
 	file  *scenario.File
 	notes Notes
 
-	names map[nameKey]string   // server name -> scenario name
-	taken map[[2]string]bool   // used scenario names, by kind
-	jobs  map[versioned]string // job version -> scenario job
+	names       map[nameKey]string   // server name -> scenario name
+	taken       map[[2]string]bool   // used scenario names, by kind
+	jobs        map[versioned]string // job version -> scenario job
+	definitions map[versioned]definition
+	stopped     map[model.JobKey]bool // jobs that were stopped since their last registration
 	// current is the version of each job that the scenario submitted last.
 	current map[model.JobKey]versioned
 	runs    map[string]string // allocation ID -> scenario allocation
@@ -227,19 +230,26 @@ func merged(list ...map[string]string) map[string]string {
 	return all
 }
 
-// job writes a version of a job once and returns its scenario name.
+// job writes a version of a job once and returns its scenario name. A version that continues
+// the instances of the previous one has the same name.
 func (w *writer) job(j *model.Job) string {
 	at := versioned{j.Key(), j.Version}
 	if id, ok := w.jobs[at]; ok {
 		return id
 	}
-	wish := j.ID
-	if _, other := w.current[j.Key()]; other {
+	job, wish := importer.JobOf(j), j.ID
+	text, _ := json.Marshal(&job) // a struct of plain values: cannot fail
+	w.definitions[at] = definition{j, string(text)}
+	old, other := w.current[j.Key()]
+	if other && w.continues(old, at) {
+		w.jobs[at], w.current[j.Key()] = w.jobs[old], at
+		return w.jobs[at]
+	}
+	if other {
 		wish = fmt.Sprintf("%s-v%d", j.ID, j.Version)
 		w.notes.add("updated jobs: the new version is a separate job, and the old one is stopped")
 	}
 	id := w.name("job", fmt.Sprintf("%v %d", j.Key(), j.Version), wish)
-	job := importer.JobOf(j)
 	job.ID, job.Namespace, job.Policy = id, w.name("namespace", j.Namespace, j.Namespace), ""
 	if j.Policy != "" {
 		w.notes.add("job policies: omitted; one policy decides for all jobs")
@@ -253,6 +263,20 @@ func (w *writer) job(j *model.Job) string {
 	w.jobs[at], w.current[j.Key()] = id, at
 	w.file.Jobs = append(w.file.Jobs, job)
 	return id
+}
+
+// A definition is a version of a job, and the same as the scenario would define it, before
+// renaming.
+type definition struct {
+	job  *model.Job
+	text string
+}
+
+// continues reports whether instances of a version of a job continue in the next one: nothing
+// that a scenario defines has changed, and the server does not replace them.
+func (w *writer) continues(old, next versioned) bool {
+	x, y := w.definitions[old], w.definitions[next]
+	return !w.stopped[next.key] && x.text == y.text && slices.EqualFunc(x.job.Groups, y.job.Groups, (*model.Group).ContinuesAs)
 }
 
 // running writes the allocations that were live at the start, and submits the jobs

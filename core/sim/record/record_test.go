@@ -37,7 +37,7 @@ func TestScenario_RecordsEvents(t *testing.T) {
 	txn = store.Begin(2)
 	no(t, txn.NodeWriter().Upsert(coretest.Node("n2", 10, 10, 0)))
 	changed := *low
-	changed.Version = low.Version + 1
+	changed.Version, changed.Priority = low.Version+1, 30
 	no(t, txn.JobWriter().Upsert(&changed))
 	high := coretest.Job("high").Priority(80).Ask(80, 10, 0).Obj()
 	no(t, txn.JobWriter().Upsert(high))
@@ -108,6 +108,48 @@ func no(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// An update that changes nothing that a scenario defines continues the instances, as on the
+// server, and an update of a stopped job does not.
+func TestScenario_ReplaysUpdatesInPlace(t *testing.T) {
+	t.Parallel()
+	const second = int64(1e9)
+	store := state.New()
+	txn := store.Begin(1)
+	no(t, txn.NodeWriter().Upsert(coretest.Node("n1", 100, 100, 0)))
+	begin := txn.Commit()
+	versions := make([]*model.Job, 3)
+	for i := range versions {
+		versions[i] = coretest.Job("web").Count(1).Ask(50, 10, 0).Change(func(j *model.Job) { j.Version = uint64(i) }).Obj()
+		txn = store.Begin(uint64(i + 2))
+		no(t, txn.JobWriter().Upsert(versions[i]))
+		txn.Commit()
+	}
+	txn = store.Begin(5)
+	txn.AllocWriter().Upsert(&model.Allocation{ID: "a", Job: versions[1], Group: versions[1].Groups[0], NodeID: "n1", Client: model.ClientRunning, Started: true, StartTime: second})
+	end := txn.Commit()
+	registered := func(version int, at int64) record.Event {
+		return record.Event{Kind: "JobRegistered", ID: "web", Namespace: "default", Version: uint64(version), Time: at * second}
+	}
+	r := &record.Recording{Name: "rec", Ended: 70 * second, Begin: begin, End: end, Events: []record.Event{
+		registered(0, 1), registered(1, 10), {Kind: "JobStopped", ID: "web", Namespace: "default", Time: 20 * second}, registered(2, 30),
+	}}
+	f, _ := r.Scenario()
+	var steps []string
+	for _, e := range f.Events {
+		steps = append(steps, fmt.Sprint(e.At, " submit ", e.Submit, " stop ", e.Stop))
+	}
+	if want := []string{"1s submit web stop ", "10s submit web stop ", "20s submit  stop web", "30s submit web-v2 stop "}; !slices.Equal(steps, want) {
+		t.Errorf("events %q, want %q", steps, want)
+	}
+	run, err := sim.Play(t.Context(), f, sim.Options{Resolve: func(sim.PolicySpec) (*policy.Version, error) {
+		return policy.NewVersion(policy.Source{Name: "default", Module: policy.Native("sha256:rules", func() sdk.Policy { return rules.New() })})
+	}})
+	no(t, err)
+	if list := run.Result.Placements; len(list) != 2 || list[0].Alloc != "web.g[0]" || list[1].Alloc != "web-v2.g[0]" {
+		t.Errorf("placements %+v", list)
 	}
 }
 

@@ -45,7 +45,7 @@ func parseAnswer(text []byte) (*Answer, error) {
 		problems = append(problems, fmt.Sprintf("recheckAt: expected 0 or more nanoseconds, found %d", a.RecheckAt))
 	}
 	if len(problems) > 0 {
-		return nil, errors.New(strings.Join(problems, "; "))
+		return nil, errors.New(listed(problems))
 	}
 	return &a, nil
 }

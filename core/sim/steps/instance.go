@@ -53,7 +53,7 @@ func (i *instance) candidates(op abi.Op, in *sdk.Candidates, columns sdk.Columns
 	if err != nil {
 		return nil, err
 	}
-	return i.m.session.exchange(Decision{Policy: i.m.name, Hook: abi.Names[op], Answer: own, Columns: columnsOf(seen)}, check)
+	return i.m.session.exchange(Decision{Policy: i.m.name, Hook: abi.Names[op], Answer: own, Columns: columnsOf(seen), elements: in.Len() + in.Rows.Len()}, check)
 }
 
 // PriorityDelta answers with gap, or with eligible: true requires a priority that is lower
@@ -166,7 +166,7 @@ func (i *instance) ScoreOptions(in *sdk.Options, out *sdk.OptionScores) error {
 		return err
 	}
 	own := &Answer{Score: scoresOf(out.Score), Tiers: tiersOf(&out.Tiers), RecheckAt: out.Recheck.Time()}
-	a, err := i.m.session.exchange(Decision{Policy: i.m.name, Hook: abi.Names[abi.OpScoreOptions], Answer: own, Columns: columnsOf(seen)},
+	a, err := i.m.session.exchange(Decision{Policy: i.m.name, Hook: abi.Names[abi.OpScoreOptions], Answer: own, Columns: columnsOf(seen), elements: in.Len()},
 		func(a *Answer) []string { return checkOptions(a, in.Len()) })
 	if a == nil {
 		return err

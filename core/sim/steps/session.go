@@ -34,6 +34,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	in       *json.Decoder
+	limit    *limitedReader
 	out      *json.Encoder
 	decision int // number of calls so far
 	since    Since
@@ -68,6 +69,34 @@ type Decision struct {
 	Since  Since   `json:"since"`
 	// Columns is the input of the hook, by the names of sdk/policy in lower camel case.
 	Columns map[string]any `json:"columns"`
+
+	elements int // rows and options
+}
+
+// An answer has at most maxAnswer bytes, and maxValue more for each row and option: a larger one
+// would be read for minutes before its first error is found. The values of a row take less than
+// 100 bytes without indentation.
+const (
+	maxAnswer = 1 << 20
+	maxValue  = 1 << 10
+)
+
+// errTooLong is returned if an answer exceeds its limit.
+var errTooLong = errors.New("the answer is too long")
+
+// limitedReader is a reader that fails if more bytes are read than are left.
+type limitedReader struct {
+	r    io.Reader
+	left int
+}
+
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := l.r.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	return n, err
 }
 
 // End is the last line of a complete dialogue.
@@ -85,7 +114,8 @@ type Failure struct {
 
 // New returns a session that writes lines to out and reads answers from in.
 func New(in io.Reader, out io.Writer) *Session {
-	s := &Session{in: json.NewDecoder(in), out: json.NewEncoder(out), Stop: func() {}}
+	limit := &limitedReader{r: in}
+	s := &Session{in: json.NewDecoder(limit), limit: limit, out: json.NewEncoder(out), Stop: func() {}}
 	s.out.SetEscapeHTML(false)
 	return s
 }
@@ -148,10 +178,14 @@ func (s *Session) exchange(d Decision, check func(*Answer) []string) (*Answer, e
 	}
 	var text json.RawMessage
 	var a *Answer
+	largest := maxAnswer + maxValue*d.elements
+	s.limit.left = largest
 	err := plainjson.Explain(s.in.Decode(&text))
 	switch {
 	case err == nil:
 		a, err = parseAnswer(text)
+	case errors.Is(err, errTooLong):
+		err = fmt.Errorf("more than %d bytes: an answer has at most that many for a decision with %d rows and options", largest, d.elements)
 	case !errors.Is(err, io.EOF):
 		err = fmt.Errorf("invalid JSON: %w", err)
 	}
@@ -166,9 +200,21 @@ func (s *Session) exchange(d Decision, check func(*Answer) []string) (*Answer, e
 		return nil, nil
 	}
 	if problems := append(a.foreign(d.Hook), check(a)...); len(problems) > 0 {
-		return nil, s.fail(strings.Join(problems, "; "))
+		return nil, s.fail(listed(problems))
 	}
 	return a, nil
+}
+
+// maxProblems is the maximum number of problems in one message.
+const maxProblems = 20
+
+// listed returns the first problems of an answer as one text.
+func listed(problems []string) string {
+	text := strings.Join(problems[:min(len(problems), maxProblems)], "; ")
+	if more := len(problems) - maxProblems; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // checkRest returns an error if the input that was read beyond the last answer is more than

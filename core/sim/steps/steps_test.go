@@ -105,12 +105,12 @@ func play(t *testing.T, f *scenario.File, full bool, answer func(*decision) stri
 	if err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	_ = s.Finish(run) // the last line holds the error
+	_ = answers.Close() // ends the write of an answer that was not read to its end
+	_ = s.Finish(run)   // the last line holds the error
 	_ = lines.Close()
 	if err := <-program; err != nil {
 		t.Fatal(err)
 	}
-	_ = answers.Close()
 	return last, decisions
 }
 
@@ -190,6 +190,48 @@ func TestSession_OtherAnswersAreUsed(t *testing.T) {
 	})
 	if bytes.Contains(last.Result, []byte(`"evicted":[]`)) {
 		t.Errorf("nothing was evicted: %s", last.Result)
+	}
+}
+
+// Any finite score is an answer, and a number of the result.
+func TestSession_LargeScoresAreInTheResult(t *testing.T) {
+	f := read(t, files[3])
+	for answer, want := range map[string]string{
+		`{"score": [1e308, -1e308]}`: `"score":1e+308`, `{"score": [-1e308, -1e300]}`: `"score":-1e+300`, `{"score": [0.1234567896, 0]}`: `"score":0.12345679`,
+	} {
+		last, _ := play(t, f, true, func(d *decision) string {
+			if d.Hook == "ScoreOptions" {
+				return answer
+			}
+			return "{}"
+		})
+		if last.Type != "end" || !strings.Contains(string(last.Result), want) {
+			t.Errorf("%s: %s %s, want %s", answer, last.Type, last.Result, want)
+		}
+	}
+}
+
+// A long list of problems ends after the first ones.
+func TestSession_LimitsTheProblemsOfAnAnswer(t *testing.T) {
+	f := read(t, files[3])
+	last, _ := play(t, f, true, func(*decision) string { return `{"picks": [[` + strings.Repeat("99,", 1000) + `99], []]}` })
+	if last.Type != "error" || !strings.HasSuffix(last.Message, "; and 981 more") || len(last.Message) > 2000 {
+		t.Errorf("%s %q", last.Type, last.Message)
+	}
+}
+
+// An answer that is too large for its decision ends the run before it is read to its end.
+func TestSession_LimitsTheSizeOfAnAnswer(t *testing.T) {
+	f := read(t, files[3])
+	for name, text := range map[string]string{"list": `{"score": [` + strings.Repeat("1,", 1<<20), "text": `{"` + strings.Repeat("a", 1<<21), "space": strings.Repeat(" ", 1<<21)} {
+		last, _ := play(t, f, true, func(*decision) string { return text })
+		if last.Type != "error" || !strings.HasPrefix(last.Message, "answer 1: more than 1055744 bytes: ") {
+			t.Errorf("%s: %s %q", name, last.Type, last.Message)
+		}
+	}
+	last, _ := play(t, f, true, func(*decision) string { return strings.Repeat(" ", 1<<20) + "{}" })
+	if last.Type != "end" {
+		t.Errorf("%s %q", last.Type, last.Message)
 	}
 }
 
