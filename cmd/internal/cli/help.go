@@ -37,6 +37,9 @@ func newHelpCmd(env *cmdutil.Env) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			if text, ok := topic(args[0], env); ok {
+				if width := env.Columns(); width > 0 {
+					text = term.Reflow(text, width)
+				}
 				_, err := fmt.Fprint(env.Stdout, text)
 				return cmdutil.WriteError("standard output", err)
 			}
@@ -89,7 +92,7 @@ func policyList() string {
 // metricList describes every metric, with wrapped lines.
 func metricList(env *cmdutil.Env) string {
 	width := 80
-	if w := env.Width(env.Stdout); env.StdoutTerminal && w > 0 {
+	if w := env.Columns(); w > 0 {
 		width = min(w, 120)
 	}
 	var b strings.Builder

@@ -42,7 +42,7 @@ refers to evictions.
 Verdicts: evicted; would be evicted (observed); unneeded (the policy listed it after the
 victims that sufficed);
 reprieved (the policy selected it, and the group fits without it); spared (the policy
-excluded it); shielded (a strict disruption budget or its all-or-none job protects it).`,
+did not select it); shielded (a strict disruption budget or its all-or-none job protects it).`,
 		Example: "  cede alloc why 9d21\n  cede alloc why 9d21 --what-if\n  cede alloc why 9d21 -o json",
 		Args:    cmdutil.PositionalArgs(1, 1, "one allocation"),
 	}

@@ -15,9 +15,14 @@ func IsLive(status string) bool {
 	return status == "running" || status == "pending" || status == "unknown"
 }
 
-// AllocTable prints allocations. ofJob omits the column of the job.
+// AllocTable prints allocations, with their namespaces if there are several. ofJob omits
+// the column of the job.
 func AllocTable(p cmdutil.Page, env *cmdutil.Env, list []*client.AllocationStub, ofJob bool) {
 	titles := []string{"ALLOC ID", "JOB", "GROUP", "NODE", "PRIORITY>", "DESIRED", "STATUS", "AGE>", "NOTE"}
+	namespaces := !ofJob && inSeveral(list, func(a *client.AllocationStub) string { return a.Namespace })
+	if namespaces {
+		titles = append(titles, "NAMESPACE")
+	}
 	if p.Wide {
 		titles = append(titles, "NAME", "VERSION>", "EVAL", "PREEMPTED", "PREEMPTED BY")
 	}
@@ -30,6 +35,9 @@ func AllocTable(p cmdutil.Page, env *cmdutil.Env, list []*client.AllocationStub,
 			cmdutil.Cell(p.ID(a.ID)), cmdutil.Cell(a.JobID), cmdutil.Cell(a.TaskGroup), cmdutil.Cell(AllocNode(p, a)), cmdutil.Cell(fmt.Sprint(a.Priority)),
 			cmdutil.StatusCell(a.DesiredStatus), cmdutil.StatusCell(a.ClientStatus), cmdutil.Cell(env.Age(a.CreateTime)), cmdutil.Cell(allocNote(p, a)),
 		}
+		if namespaces {
+			cells = append(cells, cmdutil.Cell(a.Namespace))
+		}
 		if p.Wide {
 			cells = append(cells, cmdutil.Cell(a.Name), cmdutil.Cell(fmt.Sprint(a.JobVersion)), cmdutil.Cell(a.EvalID), cmdutil.Cell(p.IDs(a.PreemptedAllocations)), cmdutil.Cell(a.PreemptedByAllocation))
 		}
@@ -39,6 +47,11 @@ func AllocTable(p cmdutil.Page, env *cmdutil.Env, list []*client.AllocationStub,
 		t.Cells(cells...)
 	}
 	p.Table(t)
+}
+
+// inSeveral reports whether the objects are in more than one namespace.
+func inSeveral[T any](list []T, namespace func(T) string) bool {
+	return len(list) > 0 && slices.ContainsFunc(list, func(o T) bool { return namespace(o) != namespace(list[0]) })
 }
 
 // AllocNode returns the node of an allocation, by name if possible.

@@ -3,7 +3,9 @@ package apiview
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,9 +30,9 @@ func ExplainDecision(p cmdutil.Page, env *cmdutil.Env, d *client.Decision) {
 		p.Printf("%s (priority %d) %s %s, losing %s.\n", name, v.Priority, verb, env.TimeAndAge(d.Time), model.LostWorkText(v.LostWork))
 	}
 	if d.Observed {
-		p.Printf("It would have made room for group %s of job %s (priority %d) on %s: %s.\n", d.Group, d.JobID, d.Priority, d.NodeID, d.Reason)
+		p.Printf("It would have made room for group %s of job %s (priority %d) on %s: %s.\n", d.Group, d.JobID, d.Priority, p.ID(d.NodeID), d.Reason)
 	} else {
-		p.Printf("It made room for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(d.NodeID, d.ClusterID), d.Reason)
+		p.Printf("It made room for %s of job %s (priority %d) on %s: %s.\n", p.ID(d.AllocID), d.JobID, d.Priority, cmp.Or(p.ID(d.NodeID), d.ClusterID), d.Reason)
 	}
 	if d.Why == nil {
 		p.Printf("The server that decided recorded no reasons.\n")
@@ -65,11 +67,11 @@ func candidates(p cmdutil.Page, w *client.DecisionWhy) {
 	t := cmdutil.NewTable(titles...)
 	for i := range w.Candidates {
 		c := &w.Candidates[i]
-		row := []string{p.ID(c.AllocID), c.Name, fmt.Sprint(c.Priority), c.NodeID, c.Verdict}
+		row := []string{p.ID(c.AllocID), c.Name, fmt.Sprint(c.Priority), p.ID(c.NodeID), c.Verdict}
 		if scored {
 			tier, score := "-", "-"
 			if c.Score != nil {
-				tier, score = fmt.Sprint(*c.Tier), fmt.Sprint(*c.Score)
+				tier, score = strconv.FormatInt(*c.Tier, 10), compact(*c.Score)
 			}
 			row = append(row, tier, score)
 		}
@@ -79,6 +81,15 @@ func candidates(p cmdutil.Page, w *client.DecisionWhy) {
 	if w.Omitted > 0 {
 		p.Printf("  %s not listed\n", cmdutil.Count(w.Omitted, "candidate", "candidates"))
 	}
+}
+
+// compact returns a number in at most nine characters, if it is not small. The JSON has all
+// digits.
+func compact(n float64) string {
+	if n == math.Trunc(n) && math.Abs(n) < 1e9 {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 4, 64)
 }
 
 // options lists the chosen option and the best of other nodes.
@@ -97,9 +108,9 @@ func options(p cmdutil.Page, w *client.DecisionWhy) {
 		r := &w.Ranked[i]
 		tiers := make([]string, len(r.Tiers))
 		for k, tier := range r.Tiers {
-			tiers[k] = fmt.Sprint(tier)
+			tiers[k] = strconv.FormatInt(tier, 10)
 		}
-		row := []string{fmt.Sprint(i + 1), r.NodeID, fmt.Sprint(r.Victims), fmt.Sprint(r.HighestPriority), strings.Join(tiers, " "), fmt.Sprint(r.Score)}
+		row := []string{fmt.Sprint(i + 1), p.ID(r.NodeID), fmt.Sprint(r.Victims), fmt.Sprint(r.HighestPriority), strings.Join(tiers, " "), compact(r.Score)}
 		if o := r.Outlook; played && o != nil {
 			row = append(row, time.Duration(o.LostWork).String(), fmt.Sprint(o.CascadeDepth), time.Duration(o.Delay).String())
 		}

@@ -12,6 +12,18 @@ import (
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
+// shown returns the text of a page.
+func shown(t *testing.T, show func(cmdutil.Page)) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := bufio.NewWriter(&b)
+	show(cmdutil.Page{W: w})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // Options that were played have their predictions; the others have empty cells.
 func TestExplainDecision_ListsOutlooks(t *testing.T) {
 	t.Parallel()
@@ -28,15 +40,10 @@ func TestExplainDecision_ListsOutlooks(t *testing.T) {
 		},
 	}}
 	page := func() []string {
-		var b bytes.Buffer
-		w := bufio.NewWriter(&b)
-		ExplainDecision(cmdutil.Page{W: w}, &cmdutil.Env{Clock: clock.NewVirtual(time.Unix(0, 0))}, d)
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		_, table, ok := strings.Cut(b.String(), "\nOptions\n")
+		text := shown(t, func(p cmdutil.Page) { ExplainDecision(p, &cmdutil.Env{Clock: clock.NewVirtual(time.Unix(0, 0))}, d) })
+		_, table, ok := strings.Cut(text, "\nOptions\n")
 		if !ok {
-			t.Fatalf("no options in\n%s", b.String())
+			t.Fatalf("no options in\n%s", text)
 		}
 		var lines []string
 		for line := range strings.SplitSeq(table, "\n") {
@@ -52,6 +59,10 @@ func TestExplainDecision_ListsOutlooks(t *testing.T) {
 3 n3 3 20 20 0 0.25`
 	if got := strings.Join(page(), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	d.Why.Ranked[0].NodeID = "0198c2f4-6f7a-7bb0-8a7e-5f0c5f0c5f0c"
+	if got := page()[1]; !strings.HasPrefix(got, "1 0198c2f4 1 ") {
+		t.Errorf("the ID of a node is not shortened: %s", got)
 	}
 	for i := range d.Why.Ranked {
 		d.Why.Ranked[i].Outlook = nil

@@ -34,7 +34,11 @@ func ExplainGroup(p cmdutil.Page, name string, n int, m *client.AllocationMetric
 			return cmp.Or(cmp.Compare(part.counts[b], part.counts[a]), strings.Compare(a, b))
 		})
 		for _, k := range keys {
-			reasons.Row(fmt.Sprint(part.counts[k]), fmt.Sprintf(part.words, k))
+			words := part.words
+			if strings.HasPrefix(k, "lacks ") {
+				words = "%s"
+			}
+			reasons.Row(fmt.Sprint(part.counts[k]), fmt.Sprintf(words, k))
 		}
 	}
 	if m.NoEviction != "" {

@@ -1,6 +1,7 @@
 package cmdutil
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -77,6 +78,15 @@ func System() *Env {
 	}
 }
 
+// Columns returns the number of columns to which text on stdout is folded; 0: stdout is not a
+// terminal, and each row is one line.
+func (env *Env) Columns() int {
+	if !env.StdoutTerminal {
+		return 0
+	}
+	return cmp.Or(env.Width(env.Stdout), term.DefaultWidth)
+}
+
 // StdoutStyle returns the style of results.
 func (env *Env) StdoutStyle() term.Style { return term.StyleFor(env.StdoutTerminal, env.Getenv) }
 
@@ -84,6 +94,16 @@ func (env *Env) StdoutStyle() term.Style { return term.StyleFor(env.StdoutTermin
 func (env *Env) Progress() *term.Progress {
 	live := env.StderrTerminal && env.Getenv("TERM") != "dumb"
 	return term.NewProgress(env.Stderr, live, func() int { return env.Width(env.Stderr) }, env.Clock)
+}
+
+// Waiting shows for how long an operation lasts of which only a server could report the
+// progress, until done is called.
+func (env *Env) Waiting(operation string) (done func()) {
+	progress := env.Progress()
+	progress.Repeat(func(elapsed time.Duration) string {
+		return term.ProgressLine(-1, elapsed, operation, elapsed.Round(time.Second).String())
+	})
+	return progress.Done
 }
 
 // cacheDir returns the folder of compiled policies; empty if there is none.
@@ -96,16 +116,6 @@ func cacheDir() string {
 }
 
 // Sleep returns after d, or when ctx ends.
-// Waiting shows for how long an operation lasts of which only a server could report the
-// progress, until done is called.
-func (env *Env) Waiting(operation string) (done func()) {
-	progress := env.Progress()
-	progress.Repeat(func(elapsed time.Duration) string {
-		return term.ProgressLine(-1, elapsed, operation, elapsed.Round(time.Second).String())
-	})
-	return progress.Done
-}
-
 func (env *Env) Sleep(ctx context.Context, d time.Duration) {
 	over := make(chan struct{})
 	timer := env.Clock.AfterFunc(d, func() { close(over) })

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -113,7 +114,14 @@ func (o *Output) write(w *bufio.Writer, d Document) error {
 	if o.Printed > 1 {
 		_ = w.WriteByte('\n')
 	}
-	d.Page(Page{W: w, Style: o.env.StdoutStyle(), Wide: o.Format == formatWide, NoHeaders: o.noHeaders})
+	page := Page{W: w, Style: o.env.StdoutStyle(), Wide: o.Format == formatWide, NoHeaders: o.noHeaders}
+	if width := o.env.Columns(); width > 0 && !page.Wide && !page.NoHeaders {
+		folded := term.NewFoldWriter(w, width)
+		page.W = bufio.NewWriter(folded)
+		d.Page(page)
+		return errors.Join(page.W.Flush(), folded.Flush())
+	}
+	d.Page(page)
 	return nil
 }
 

@@ -1,11 +1,16 @@
 package cmdutil
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/cede-scheduler/cede/cmd/internal/term"
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // NewRoot completes cmd as the root of a command tree: its streams and arguments
@@ -21,7 +26,33 @@ func NewRoot(env *Env, cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.PersistentFlags().BoolP("help", "h", false, "print help for the command")
 	MakeGroup(cmd)
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		width := env.Columns()
+		if width == 0 {
+			help(cmd, args)
+			return
+		}
+		var text bytes.Buffer
+		out := cmd.OutOrStdout()
+		cmd.SetOut(&text)
+		help(cmd, args)
+		cmd.SetOut(out)
+		_, _ = io.WriteString(out, foldHelp(text.String(), width)) // as cobra, which ignores the error
+	})
 	return cmd
+}
+
+// foldHelp fits the help of a command into a terminal. Examples are unchanged: they work as
+// typed.
+func foldHelp(text string, width int) string {
+	const heading = "\nExamples:\n"
+	before, after, found := strings.Cut(text, heading)
+	if !found {
+		return term.Reflow(text, width)
+	}
+	examples, rest, _ := strings.Cut(after, "\n\n")
+	return term.Reflow(before, width) + heading + examples + "\n\n" + term.Reflow(rest, width)
 }
 
 // flagError returns the error of an invalid flag.
@@ -29,7 +60,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	hint := HelpHint(cmd)
 	if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
 		if near := suggestFlags(cmd, name); len(near) > 0 {
-			hint = "did you mean " + JoinOr(near) + "?"
+			hint = suggest.Question(near...)
 		}
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {

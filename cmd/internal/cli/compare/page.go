@@ -20,8 +20,8 @@ func comparisonDocument(env *cmdutil.Env, d *compare.Document) cmdutil.Document 
 				return
 			}
 			width := 0
-			if env.StdoutTerminal && !p.Wide {
-				width = env.Width(env.Stdout)
+			if !p.Wide {
+				width = env.Columns()
 			}
 			_ = d.WriteTable(p.W, width) // p.W stores the error
 		},

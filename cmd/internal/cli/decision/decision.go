@@ -60,7 +60,9 @@ the code of the policies, so that the token needs the role operate.`,
 		if err != nil {
 			return err
 		}
+		done := env.Waiting("repeating the decision")
 		b, err := api.Allocations().Certificate(cmd.Context(), args[0])
+		done()
 		if err != nil {
 			return exportError(cmd.Context(), conn, args[0], err)
 		}

@@ -47,7 +47,7 @@ func showRisk(p cmdutil.Page, risk *client.NodeRisk) {
 		p.Printf("Nothing would be evicted on %s: %s\n", p.ID(risk.NodeID), risk.Reason)
 		return
 	}
-	p.Printf("A job that requests %s of %s on %s evicts:\n", cmdutil.Thousands(int(risk.Amount))+" "+model.Unit(risk.Resource), risk.Resource, p.ID(risk.NodeID))
+	p.Printf("A job that requests %s of %s on %s evicts:\n", cmdutil.Thousands(int(risk.Amount))+" "+model.UnitOf(risk.Amount, risk.Resource), risk.Resource, p.ID(risk.NodeID))
 	t := cmdutil.NewTable("PRIORITY>", "ALLOC ID", "NAME", "NODE", "ITS PRIORITY>")
 	for _, l := range risk.Levels {
 		from := fmt.Sprintf("from %d", l.From)

@@ -38,7 +38,7 @@ help jobs describes tolerations.`,
 		}
 		return changeNode(conn, cmd, out, args[0], func(api *client.Client, id string) (*client.NodeUpdateResponse, string, error) {
 			answer, err := api.Nodes().Taint(cmd.Context(), id, untaint, taint)
-			return answer, "has other taints; `cede node status " + id + "` shows them", err
+			return answer, "was updated; `cede node status " + id + "` shows its taints", err
 		})
 	}
 	return cmd

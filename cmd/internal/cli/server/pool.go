@@ -31,7 +31,7 @@ The addresses are not stored: server.join in the configuration joins at every st
 			return cmdutil.Document{}, err
 		}
 		return cmdutil.Document{Data: r, Names: []string{fmt.Sprint(r.Joined)}, Page: func(p cmdutil.Page) {
-			p.Printf("Joined the pool through %d of %d addresses\n", r.Joined, len(args))
+			p.Printf("Joined the pool through %d of %s\n", r.Joined, cmdutil.Count(len(args), "address", "addresses"))
 		}}, nil
 	})
 }
