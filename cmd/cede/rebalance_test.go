@@ -41,9 +41,11 @@ func TestRebalance_PlanIsRunAsShown(t *testing.T) {
 	if plan, err := api.PlanRebalance(t.Context(), limit(4)); err != nil || len(plan.Steps) != 0 || plan.PlanToken != "" {
 		t.Fatalf("nothing waits: %+v, %v", plan, err)
 	}
-	registerAll(t, d.client(), sized("large-a", 900, 1), sized("large-b", 900, 1))
-	waitIdle(t, d.client())
-	checkRunsOnce(t, d.client(), "large-a", 0)
+	for _, id := range []string{"large-a", "large-b"} { // jobs wait in the order of their evaluations
+		registerAll(t, d.client(), sized(id, 900, 1))
+		waitIdle(t, d.client())
+		checkRunsOnce(t, d.client(), id, 0)
+	}
 	if plan, err := api.PlanRebalance(t.Context(), nil); err != nil || len(plan.Steps) != 1 || plan.Moves.PerJob != 1 || plan.Steps[0].JobID != "large-a" {
 		t.Fatalf("one move in an hour is the default: %+v, %v", plan, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -94,8 +95,8 @@ func decodeEntries(ps *cmdutil.FileProblems, nodes []*yaml.Node, list string, cl
 // remedyOf returns the remedy for a problem of an entry. Bindings have the field template,
 // which scenarios do not have.
 func remedyOf(list string, p scenario.Problem) string {
-	if list == "bindings" && len(step.FindAllString(p.Path, -1)) == 3 && strings.HasPrefix(p.Message, "unknown field") && strings.HasPrefix(p.Remedy, "valid fields: ") {
-		return p.Remedy + ", template"
+	if list == "bindings" && len(step.FindAllString(p.Path, -1)) == 3 && strings.HasPrefix(p.Message, "unknown field") {
+		return suggest.AddField(p.Remedy, "template")
 	}
 	return p.Remedy
 }

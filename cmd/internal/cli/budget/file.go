@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -40,6 +41,14 @@ func decodeBudget(ps *cmdutil.FileProblems, n *yaml.Node) *client.Budget {
 	})
 	if b.Name == "" {
 		ps.Add(n.Line, "%s", cmdutil.NameRequired)
+	} else {
+		ps.AddField(n, "name", fieldcheck.BudgetName("name", b.Name))
+	}
+	if given["namespace"] && b.Namespace != "" {
+		ps.AddField(n, "namespace", fieldcheck.BudgetName("namespace", b.Namespace))
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.Labels)) {
+		ps.AddField(n, "labels", fieldcheck.BudgetLabel(key, b.Labels[key]))
 	}
 	if !given["labels"] && !given["maxEvictions"] {
 		ps.Add(n.Line, "labels are required; use those of the task groups, such as {app: web}")

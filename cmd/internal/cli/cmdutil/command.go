@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // HelpHint returns the hint that names the --help of a command.
@@ -45,7 +47,7 @@ func MakeGroup(cmd *cobra.Command) {
 		}
 		hint := HelpHint(cmd)
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = "did you mean " + JoinOr(near) + "?"
+			hint = suggest.Question(near...)
 		}
 		return Usagef(hint, "unknown command %q for %s", args[0], cmd.CommandPath())
 	}

@@ -185,6 +185,9 @@ func ServerError(e *client.Error) *Error {
 		own.Exit = ExitUnreachable
 		own.Hint = strings.ReplaceAll(own.Hint, "stale=true", "--stale") // name of the parameter on the command line
 		own.Hint = cmp.Or(own.Hint, "wait for an election, or start more servers; `cede operator raft` shows them")
+	case client.CodeUnknownOutcome:
+		// The server names a header, which commands other than cede job run do not offer.
+		own.Hint = "check whether it took effect before the command is repeated"
 	case client.CodeUnauthenticated:
 		own.Hint = cmp.Or(own.Hint, "set CEDE_TOKEN, or use --token file:PATH")
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -58,7 +60,7 @@ func Usagef(hint, format string, args ...any) error {
 func JoinProblems(object string, problems ...error) error {
 	var errs []error
 	for _, err := range problems {
-		if err != nil && !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
+		if err != nil && !slices.ContainsFunc(errs, func(e error) bool { return isSame(e, err) }) {
 			errs = append(errs, err)
 		}
 	}
@@ -69,25 +71,34 @@ func JoinProblems(object string, problems ...error) error {
 		return errs[0]
 	}
 	joined := &Error{Code: AsError(errs[0]).Code, Err: errors.Join(errs...)}
-	var hints []string
+	var hints, details []string
 	for _, err := range errs {
 		e := AsError(err)
 		joined.Exit = MoreSevere(joined.Exit, e.Exit)
+		lines := e.Lines
 		switch {
-		case len(e.Lines) == 0 && e.Hint != "":
-			joined.Lines = append(joined.Lines, e.Message+"; "+e.Hint)
-		case len(e.Lines) == 0:
-			joined.Lines = append(joined.Lines, e.Message)
-		default:
-			joined.Lines = append(joined.Lines, e.Lines...)
-			if e.Hint != "" && !slices.Contains(hints, e.Hint) {
-				hints = append(hints, e.Hint)
-			}
+		case len(lines) == 0 && e.Hint != "":
+			lines = []string{e.Message + "; " + e.Hint}
+		case len(lines) == 0:
+			lines = []string{e.Message}
+		case e.Hint != "" && !slices.Contains(hints, e.Hint):
+			hints = append(hints, e.Hint)
 		}
+		joined.Lines = append(joined.Lines, lines...)
+		if list, ok := e.Details.([]string); ok && len(list) > 0 && len(e.Lines) > 0 { // one problem may take several lines
+			lines = list
+		}
+		details = append(details, lines...)
 	}
-	joined.Message = fmt.Sprintf("%s has %d problems", object, len(joined.Lines))
-	joined.Hint, joined.Details = strings.Join(hints, "; "), joined.Lines
+	joined.Message = fmt.Sprintf("%s has %d problems", object, len(details))
+	joined.Hint, joined.Details = strings.Join(hints, "; "), details
 	return joined
+}
+
+// isSame reports whether two errors print the same. The messages of errors that list problems
+// may be equal although their problems differ.
+func isSame(a, b error) bool {
+	return a.Error() == b.Error() && slices.Equal(AsError(a).Lines, AsError(b).Lines)
 }
 
 // ExitWith returns an error that sets the exit code and prints nothing, or nil for ExitOK.
@@ -144,13 +155,21 @@ func InvalidScenario(err *scenario.Error) *Error {
 	}
 	file := err.File
 	file = cmp.Or(file, "the scenario")
+	hint := conversionHint(err)
+	if strings.HasPrefix(hint, kubernetesObjects) { // its fields are not misspelt ones of a scenario
+		return &Error{Exit: ExitUsage, Code: CodeInvalid, Details: details, Message: file + " is not a scenario", Hint: hint}
+	}
 	return &Error{
 		Exit: ExitUsage, Code: CodeInvalid, Details: details,
 		Message: fmt.Sprintf("%s has %d %s", file, count, noun),
-		Hint:    cmp.Or(conversionHint(err), "`cede help scenario` describes the format"),
+		Hint:    cmp.Or(hint, "`cede help scenario` describes the format"),
 		Lines:   strings.Split(err.Error(), "\n"),
 	}
 }
+
+// kubernetesObjects begins the hint for a file of Kubernetes. The problems of its fields are
+// not listed.
+const kubernetesObjects = "the file has Kubernetes objects"
 
 // conversionHint returns how to convert a file to a scenario if its fields are those of
 // another format; otherwise it returns "".
@@ -164,7 +183,7 @@ func conversionHint(err *scenario.Error) string {
 		case "bands", "classes":
 			return "the file is a description; to generate a scenario from it: cede sim generate " + file + " -w scenario.yaml"
 		case "apiVersion", "items":
-			return "the file has Kubernetes objects; to convert them to a scenario: cede sim import kube " + file + " -w scenario.yaml"
+			return kubernetesObjects + "; to convert them to a scenario: cede sim import kube " + file + " -w scenario.yaml"
 		}
 	}
 	return ""
@@ -238,16 +257,7 @@ func WriteError(name string, err error) error {
 }
 
 // JoinOr returns a list such as "a, b or c".
-func JoinOr(words []string) string {
-	switch n := len(words); n {
-	case 0:
-		return ""
-	case 1:
-		return words[0]
-	default:
-		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
-	}
-}
+func JoinOr(words []string) string { return suggest.Or(words) }
 
 // invalidJob returns the error of an invalid job file.
 func invalidJob(problems jobspec.Problems) *Error {
@@ -255,10 +265,35 @@ func invalidJob(problems jobspec.Problems) *Error {
 	if len(problems) > 0 && problems[0].File != "" {
 		file = problems[0].File
 	}
+	hint := otherKindHint(file, problems)
+	if strings.HasPrefix(hint, kubernetesObjects) {
+		return &Error{Exit: ExitUsage, Code: CodeInvalid, Details: problems, Message: file + " is not a job file", Hint: hint}
+	}
 	return &Error{
 		Exit: ExitUsage, Code: CodeInvalid, Details: problems,
 		Message: fmt.Sprintf("%s has %s", file, Count(len(problems), "problem", "problems")),
-		Hint:    "`cede help jobs` describes job files",
+		Hint:    cmp.Or(hint, "`cede help jobs` describes job files"),
 		Lines:   strings.Split(problems.Error(), "\n"),
 	}
+}
+
+// otherKindHint returns the command for a file that is not a job file if its fields are those
+// of another kind of file; otherwise it returns "".
+func otherKindHint(file string, problems jobspec.Problems) string {
+	if file == StandardInput {
+		file = Stdin
+	}
+	for _, p := range problems {
+		switch p.Message {
+		case `unknown field "events" in a job`, `unknown field "jobs" in a job`:
+			return "the file is a scenario; to play it: cede sim run " + file
+		case `unknown field "apiVersion" in a job`:
+			return kubernetesObjects + "; cede compare --what-if " + file + " shows what a workload would evict"
+		case `unknown field "priorityClasses" in a job`:
+			return "the file has priority classes; to create them: cede priority-class apply " + file
+		case `unknown field "hooks" in a job`, `unknown field "rules" in a job`:
+			return "the file is the manifest of a policy; to build it: cede policy build " + filepath.Dir(file)
+		}
+	}
+	return ""
 }

@@ -234,15 +234,42 @@ func (env *Env) CheckWritable(name string) error {
 	return WriteError(name, env.Files.Writable(name))
 }
 
-// CheckOutput is CheckWritable for the file of a flag, which must not be one of the inputs of
-// the command.
-func (env *Env) CheckOutput(flag, name string, inputs ...string) error {
-	for _, input := range inputs {
-		if name != Stdin && env.isSameFile(name, input) {
-			return Usagef("use another name; nothing was changed", "%s %s is an input of this command", flag, name)
+// An OutputFile is a file that a command writes and a flag names.
+type OutputFile struct{ Flag, Name string }
+
+// CheckOutputs returns every problem of the files that a command writes, so that they are found
+// before long work. Each must be writable, and is neither an input of the command nor another
+// output. A flag without a name is not set.
+func (env *Env) CheckOutputs(inputs []string, outputs ...OutputFile) error {
+	var problems []error
+	for i, o := range outputs {
+		if o.Name != "" && o.Name != Stdin {
+			problems = append(problems, env.checkOutput(o, inputs, outputs[:i]))
 		}
 	}
-	return env.CheckWritable(name)
+	return JoinProblems("the command line", problems...)
+}
+
+// CheckOutput is CheckOutputs for one file.
+func (env *Env) CheckOutput(flag, name string, inputs ...string) error {
+	return env.CheckOutputs(inputs, OutputFile{Flag: flag, Name: name})
+}
+
+func (env *Env) checkOutput(o OutputFile, inputs []string, others []OutputFile) error {
+	for _, input := range inputs {
+		if input != "" && env.isSameFile(o.Name, input) {
+			return Usagef("use another name; nothing was changed", "%s %s is an input of this command", o.Flag, o.Name)
+		}
+	}
+	for _, other := range others {
+		if other.Name == "" { // filepath.Clean returns "." for it, the current folder
+			continue
+		}
+		if filepath.Clean(o.Name) == filepath.Clean(other.Name) || env.isSameFile(o.Name, other.Name) {
+			return Usagef("use another name", "%s and %s write the same file %s", other.Flag, o.Flag, o.Name)
+		}
+	}
+	return env.CheckWritable(o.Name)
 }
 
 // isSameFile reports whether two names are those of one file, also by way of links.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/suggest"
 	"github.com/cede-scheduler/cede/sdk/client"
 )
 
@@ -37,7 +38,7 @@ func (c *Connection) warnEmptyNamespace(ctx context.Context, d Document, err err
 	text := fmt.Sprintf("namespace %q is empty", ns)
 	switch near := Suggest(ns, names); {
 	case len(near) > 0:
-		text += "; did you mean " + JoinOr(near) + "?"
+		text += "; " + suggest.Question(near...)
 	case len(names) > 0:
 		const most = 5
 		more := ""

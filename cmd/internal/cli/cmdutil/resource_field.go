@@ -3,9 +3,10 @@ package cmdutil
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/suggest"
 )
 
 // A FileField is a field of an entry. Read stores its value, or returns a problem and its
@@ -27,7 +28,7 @@ func (ps *FileProblems) ParseFields(n *yaml.Node, known []FileField) (given map[
 		at := slices.IndexFunc(known, func(f FileField) bool { return f.Name == name })
 		if at < 0 {
 			names := NamesOf(known, func(f FileField) string { return f.Name })
-			ps.Add(key.Line, "unknown field %q; valid fields: %s", key.Value, strings.Join(names, ", "))
+			ps.Add(key.Line, "unknown field %q; %s", key.Value, suggest.Field(name, names))
 			continue
 		}
 		given[name] = true

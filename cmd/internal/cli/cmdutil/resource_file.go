@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cede-scheduler/cede/core/model/fieldcheck"
+	"github.com/cede-scheduler/cede/core/plainyaml"
 )
 
 // Files of small resources such as priority classes and budgets contain one object, a
@@ -59,6 +59,21 @@ func (ps *FileProblems) Add(line int, format string, args ...any) {
 	*ps = append(*ps, FileProblem{max(line, 1), fmt.Sprintf(format, args...)})
 }
 
+// AddField adds a problem of a field of an entry, if there is one. An entry without the field
+// has its own line.
+func (ps *FileProblems) AddField(entry *yaml.Node, field string, p fieldcheck.Problem) {
+	if !p.Found() {
+		return
+	}
+	line := entry.Line
+	for i := 0; i+1 < len(entry.Content); i += 2 {
+		if LowerFirst(entry.Content[i].Value) == field {
+			line = entry.Content[i+1].Line
+		}
+	}
+	ps.Add(line, "%s; %s", p.Text, p.Remedy)
+}
+
 // ParseEntries returns the mappings of a file, each of which is an entry of the kind.
 func (ps *FileProblems) ParseEntries(text []byte, kind FileKind) []*yaml.Node {
 	var nodes []*yaml.Node
@@ -70,8 +85,8 @@ func (ps *FileProblems) ParseEntries(text []byte, kind FileKind) []*yaml.Node {
 			break
 		}
 		if err != nil {
-			line, message := yamlProblem(err)
-			ps.Add(line, "not valid YAML: %s", message)
+			p := plainyaml.Syntax(err, text)
+			ps.Add(p.Line, "not valid YAML: %s", p.Message)
 			return nil
 		}
 		if len(document.Content) > 0 && document.Content[0].Tag != "!!null" { // an empty document before or after a separator
@@ -123,19 +138,6 @@ func (ps *FileProblems) removeDuplicates(n *yaml.Node) {
 	for _, below := range n.Content {
 		ps.removeDuplicates(below)
 	}
-}
-
-// yamlLine matches the line number in errors of the YAML parser.
-var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
-
-// yamlProblem returns the line and the message of an error of the YAML parser.
-func yamlProblem(err error) (line int, message string) {
-	message = strings.TrimPrefix(err.Error(), "yaml: ")
-	if at := yamlLine.FindStringSubmatch(message); at != nil {
-		line, _ = strconv.Atoi(at[1])
-		message = message[len(at[0]):]
-	}
-	return line, message
 }
 
 // Err returns all problems in the order of the file, or nil.

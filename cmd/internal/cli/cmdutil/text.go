@@ -2,6 +2,7 @@ package cmdutil
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -74,4 +75,11 @@ func ShellCommand(args []string) string {
 		words = append(words, a)
 	}
 	return strings.Join(words, " ")
+}
+
+// RepeatableCommand returns the command that a report states as its origin. It omits
+// --resume: the finished runs that this flag refers to are removed with the last one, and a
+// report that was continued equals one that was not interrupted.
+func RepeatableCommand(args []string) string {
+	return ShellCommand(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--resume" || a == "--resume=true" }))
 }

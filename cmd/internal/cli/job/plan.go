@@ -72,7 +72,9 @@ func requestPlan(ctx context.Context, c *cmdutil.Connection, read *readJob) (*pl
 		return nil, err
 	}
 	w := &client.WriteOptions{Namespace: read.model.Namespace}
+	done := c.Env.Waiting("planning " + read.model.ID)
 	answer, err := api.Jobs().Plan(ctx, read.job, w)
+	done()
 	if err != nil {
 		return nil, cmdutil.InterruptError(ctx, err)
 	}

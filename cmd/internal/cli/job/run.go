@@ -264,6 +264,19 @@ func unplacedError(job string, e *client.Evaluation) error {
 	return &cmdutil.Error{
 		Exit: cmdutil.ExitUnplaced, Code: cmdutil.CodeUnplaced, Details: e.FailedTGAllocs,
 		Message: fmt.Sprintf("not every instance of job %s was placed (%s)", job, strings.Join(groups, ", ")),
-		Hint:    "the job stays registered and is placed when capacity becomes free; `cede eval explain " + e.ID + "` shows why",
+		Hint:    "the job stays registered and is placed when " + placedWhen(e.FailedTGAllocs) + "; `cede eval explain " + e.ID + "` shows why",
 	}
+}
+
+// placedWhen returns the event that lets the server place the groups of a job.
+func placedWhen(failed map[string]*client.AllocationMetric) string {
+	for _, m := range failed {
+		if m == nil || len(m.DimensionExhausted) > 0 || len(m.NotReady) > 0 || len(m.ConstraintFiltered) == 0 {
+			return "capacity becomes free"
+		}
+	}
+	if len(failed) == 0 {
+		return "capacity becomes free"
+	}
+	return "a node joins that meets its requirements"
 }

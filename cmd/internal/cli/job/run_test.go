@@ -31,3 +31,22 @@ func TestJobRun_ReportsKeyIfOutcomeIsUnknown(t *testing.T) {
 		}
 	}
 }
+
+// A node that lacks a driver does not become feasible when capacity becomes free.
+func TestPlacedWhen(t *testing.T) {
+	t.Parallel()
+	lacks := &client.AllocationMetric{ConstraintFiltered: map[string]int{"lacks driver exec": 2}}
+	full := &client.AllocationMetric{ConstraintFiltered: map[string]int{"lacks driver exec": 1}, DimensionExhausted: map[string]int{"cpu": 1}}
+	for _, x := range []struct {
+		failed map[string]*client.AllocationMetric
+		want   string
+	}{
+		{map[string]*client.AllocationMetric{"a": lacks}, "a node joins that meets its requirements"},
+		{map[string]*client.AllocationMetric{"a": lacks, "b": full}, "capacity becomes free"},
+		{nil, "capacity becomes free"},
+	} {
+		if got := placedWhen(x.failed); got != x.want {
+			t.Errorf("placed when %s, want %s", got, x.want)
+		}
+	}
+}

@@ -24,7 +24,10 @@ func decodeNamespace(ps *cmdutil.FileProblems, n *yaml.Node) *client.Namespace {
 	})
 	if space.Name == "" {
 		ps.Add(n.Line, "%s", cmdutil.NameRequired)
+	} else {
+		ps.AddField(n, "name", fieldcheck.NamespaceName(space.Name))
 	}
+	ps.AddField(n, "description", fieldcheck.NamespaceText(space.Description))
 	return space
 }
 

@@ -48,6 +48,9 @@ hold secrets. Parts that cannot be collected are listed in missing.txt.`,
 		if err := out.Resolve(); err != nil {
 			return err
 		}
+		if err := env.CheckOutputs([]string{*log}, cmdutil.OutputFile{Flag: "-w", Name: *file}); err != nil {
+			return err
+		}
 		api, err := conn.Dial()
 		if err != nil {
 			return err

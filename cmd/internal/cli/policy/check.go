@@ -32,6 +32,7 @@ type policyCheck struct {
 	skip    []string
 	update  bool
 	write   string
+	read    []string // files of golden cases
 }
 
 func newPolicyTestCmd(env *cmdutil.Env) *cobra.Command {
@@ -151,6 +152,7 @@ func (c *policyCheck) goldenCases(p *policies.Policy, trial *policies.Trial, rep
 	if err != nil {
 		return policyflags.WrapError(p.Name, err)
 	}
+	c.read = files
 	for _, file := range files {
 		one := caseReport{Name: nameOfCase(file), File: filepath.ToSlash(file)}
 		if err := c.goldenCase(file, subject, &one); err != nil {
@@ -276,6 +278,9 @@ func (c *policyCheck) writeCase(use string, p *propertyReport) error {
 	base := filepath.Join(c.write, p.Name)
 	if err := c.env.Files.MakeDir(c.write); err != nil {
 		return cmdutil.WriteError(c.write, err)
+	}
+	if err := c.env.CheckOutputs(c.read, cmdutil.OutputFile{Flag: "-w", Name: base + ".yaml"}, cmdutil.OutputFile{Flag: "-w", Name: base + ".txt"}); err != nil {
+		return err
 	}
 	p.Scenario = filepath.ToSlash(base + ".yaml")
 	for file, text := range map[string][]byte{

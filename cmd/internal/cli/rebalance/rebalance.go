@@ -56,7 +56,7 @@ they limit all moves, and --moves limits how many instances of one job are moved
 		case running:
 			return f.execute(ctx, env, c)
 		}
-		return propose(ctx, c, moves)
+		return propose(ctx, c, moves, f.moves)
 	})
 }
 
@@ -82,8 +82,11 @@ func (f *flags) check(running bool) (moves *client.Moves, err error) {
 	return moves, cmdutil.JoinProblems("the command line", problems...)
 }
 
-func propose(ctx context.Context, c *cmdutil.Connection, moves *client.Moves) (cmdutil.Document, error) {
+// propose returns the plan. limit is the value of --moves, or "".
+func propose(ctx context.Context, c *cmdutil.Connection, moves *client.Moves, limit string) (cmdutil.Document, error) {
+	done := c.Env.Waiting("planning moves")
 	plan, err := c.Client.Scheduler().PlanRebalance(ctx, moves)
+	done()
 	if err != nil {
 		return cmdutil.Document{}, err
 	}
@@ -91,10 +94,10 @@ func propose(ctx context.Context, c *cmdutil.Connection, moves *client.Moves) (c
 	for i := range plan.Steps {
 		names = append(names, plan.Steps[i].JobID)
 	}
-	return cmdutil.Document{Data: plan, Names: names, Page: func(p cmdutil.Page) { showPlan(p, plan) }}, nil
+	return cmdutil.Document{Data: plan, Names: names, Page: func(p cmdutil.Page) { showPlan(p, plan, limit) }}, nil
 }
 
-func showPlan(p cmdutil.Page, plan *client.RebalancePlan) {
+func showPlan(p cmdutil.Page, plan *client.RebalancePlan, limit string) {
 	if plan.PlanToken == "" {
 		p.Printf("No moves: nothing waits that moves would make room for.\n")
 		return
@@ -135,7 +138,12 @@ func showPlan(p cmdutil.Page, plan *client.RebalancePlan) {
 		p.Printf("\n%s of lower priority were not considered.\n", cmdutil.Count(plan.Omitted, "waiting job", "waiting jobs"))
 	}
 	p.Printf("\nPlan token, valid until %s:\n  %s\n", plan.Expires.UTC().Format("15:04:05 MST"), plan.PlanToken)
-	p.Printf("\nTo run exactly this plan:\n  cede rebalance --run TOKEN\n")
+	command := "cede rebalance --plan"
+	if limit != "" {
+		command += " --moves " + limit
+	}
+	p.Printf("\nTo run exactly this plan:\n  cede rebalance --run TOKEN\nor store the token of a new plan in a file:\n")
+	p.Printf("  %s -t '{{.PlanToken}}' > plan.token\n  cede rebalance --run @plan.token\n", command)
 }
 
 func lost(work time.Duration) string { return work.Round(time.Second).String() }
@@ -150,6 +158,17 @@ func nextNode(p cmdutil.Page, s *client.RebalanceStep, x *client.RebalanceStop) 
 	return ""
 }
 
+// unknownOutcome adds to an error of a plan that may have been executed how to proceed: a
+// second run moves nothing that the first one has moved.
+func unknownOutcome(err error) error {
+	if !client.HasCode(err, client.CodeUnknownOutcome) {
+		return err
+	}
+	e := cmdutil.AsError(err)
+	e.Hint = "repeat the command: parts of the plan that were executed are reported as differences, and move nothing again"
+	return e
+}
+
 func (f *flags) execute(ctx context.Context, env *cmdutil.Env, c *cmdutil.Connection) (cmdutil.Document, error) {
 	token := f.run
 	if file, ok := strings.CutPrefix(token, "@"); ok {
@@ -161,9 +180,11 @@ func (f *flags) execute(ctx context.Context, env *cmdutil.Env, c *cmdutil.Connec
 	if token == "" {
 		return cmdutil.Document{}, cmdutil.Usagef("a plan without moves has no token", "--run must not be empty")
 	}
+	done := env.Waiting("executing the plan")
 	result, err := c.Client.Scheduler().Rebalance(ctx, token)
+	done()
 	if err != nil {
-		return cmdutil.Document{}, err
+		return cmdutil.Document{}, unknownOutcome(err)
 	}
 	names := []string{}
 	for i := range result.Steps {

@@ -18,6 +18,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policyflags"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
+	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/events"
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/replication/raftnode"
@@ -132,8 +133,13 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.follow(following, batches) }()
 	var over <-chan struct{}
+	progress := r.env.Progress()
+	defer progress.Done()
 	if span > 0 {
 		over = afterFunc(r.env, span)
+		progress.Repeat(func(elapsed time.Duration) string {
+			return term.ProgressLine(float64(elapsed)/float64(span), elapsed, "recording", elapsed.Round(time.Second).String()+" of "+span.String())
+		})
 	}
 	for recording := true; recording; {
 		select {
@@ -147,6 +153,7 @@ func (r *recording) record(ctx context.Context, span time.Duration) error {
 			recording = false
 		}
 	}
+	progress.Done()
 	if r.End, err = r.state(following); err != nil {
 		return err
 	}
