@@ -63,7 +63,10 @@ func TestRun_InterruptedIsExit130(t *testing.T) {
 
 // An interrupt keeps the tables of the files that were played, and names the others.
 func TestSimRun_InterruptKeepsFinishedFiles(t *testing.T) {
-	w := clitest.New(map[string]string{"a.yaml": clitest.Contested, "b.yaml": clitest.Contested, "c.yaml": clitest.Contested},
+	named := func(name string) string {
+		return strings.Replace(clitest.Contested, "name: contested", "name: "+name, 1)
+	}
+	w := clitest.New(map[string]string{"a.yaml": named("a"), "b.yaml": named("b"), "c.yaml": named("c")},
 		"sim", "run", "a.yaml", "b.yaml", "c.yaml", "--output-dir", "data")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -79,6 +82,18 @@ func TestSimRun_InterruptKeepsFinishedFiles(t *testing.T) {
 	}
 	if got := w.Err.String(); !strings.Contains(got, "to play the others: cede sim run b.yaml c.yaml, with the same flags and another --output-dir") {
 		t.Errorf("stderr: %s", got)
+	}
+}
+
+// Tables identify runs by scenario, policy and seed: a second run with the same ones is refused.
+func TestSimRun_TablesHaveDistinctRuns(t *testing.T) {
+	w := clitest.New(map[string]string{"a.yaml": clitest.Contested, "b.yaml": clitest.Contested}, "sim", "run", "a.yaml", "b.yaml", "--output-dir", "data")
+	if code := cmdutil.Run(t.Context(), w.Env, newRootCmd); code != cmdutil.ExitUsage || !strings.Contains(w.Err.String(), "cannot run b.yaml: --output-dir: scenario ") ||
+		!strings.Contains(w.Err.String(), "is played twice") {
+		t.Errorf("exit %d: %s", code, &w.Err)
+	}
+	if seeds := strings.Count(w.Files["data/metrics.csv"], ",goodput,"); seeds != 1 {
+		t.Errorf("the tables have %d rows of goodput:\n%s", seeds, w.Files["data/metrics.csv"])
 	}
 }
 

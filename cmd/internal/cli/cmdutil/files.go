@@ -250,11 +250,6 @@ func (env *Env) CheckOutputs(inputs []string, outputs ...OutputFile) error {
 	return JoinProblems("the command line", problems...)
 }
 
-// CheckOutput is CheckOutputs for one file.
-func (env *Env) CheckOutput(flag, name string, inputs ...string) error {
-	return env.CheckOutputs(inputs, OutputFile{Flag: flag, Name: name})
-}
-
 func (env *Env) checkOutput(o OutputFile, inputs []string, others []OutputFile) error {
 	for _, input := range inputs {
 		if input != "" && env.isSameFile(o.Name, input) {

@@ -35,6 +35,7 @@ type comparison struct {
 	bound      bool
 	boundSteps int64 // per decision
 	stepsSet   bool  // --bound-steps was given
+	drawsSet   bool  // --draws was given
 }
 
 // failIf is an expression of --fail-if.
@@ -63,9 +64,11 @@ with consecutive seeds. Intervals then cover both: each resample draws workloads
 of each workload. Scenario files with the same name and different seeds count as draws.
 
 An interrupted comparison keeps its finished runs in a file beside that of --html, or in
-compare.runs. The same command with --resume plays the others only. It is refused if a
-scenario, a policy, a setting or cede itself has changed. Without --resume a comparison
-is refused while that file exists, because it would replace the finished runs.
+compare-DIGEST.runs, whose name depends on the files, policies and settings. The same
+command with --resume plays the others only. It is refused if a scenario, a policy or cede
+itself has changed. Without --resume a comparison is refused while that file exists,
+because it would replace the finished runs. A file compare.runs is of an earlier version
+of cede, and cannot be continued.
 
 With --bound, each evaluation that evicts or leaves work unplaced is compared with the
 cheapest possible answer over the whole cluster. The report states how far each policy
@@ -105,66 +108,30 @@ the cluster of each scenario, and the report shows what each policy would evict.
 	c.data = simrun.AddOutputDirFlag(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
-		resolve := c.resolve
-		c.stepsSet = cmd.Flags().Changed("bound-steps")
-		switch {
-		case *work != "":
-			resolve = c.resolveWhatIf
-		case cmd.Flags().Changed("what-if"):
-			return cmdutil.Usagef("use a manifest or a job file, or remove --what-if", "--what-if must not be empty")
+		c.stepsSet, c.drawsSet = cmd.Flags().Changed("bound-steps"), cmd.Flags().Changed("draws")
+		if cmd.Flags().Changed("what-if") {
+			return c.runWhatIf(cmd.Context(), files, *work, *failIf)
 		}
-		if err := resolve(*failIf); err != nil {
-			return err
-		}
-		inputs := slices.Clone(files)
-		if *work != "" {
-			inputs = append(inputs, *work)
-		}
-		if c.html != "" {
-			if err := env.CheckOutput("--html", c.html, inputs...); err != nil {
-				return err
-			}
-		}
-		return c.players.WithCallLog(func() error {
-			if *work != "" {
-				return c.whatIf(cmd.Context(), files, *work)
-			}
-			return c.files(cmd.Context(), files)
-		}, inputs...)
+		return c.run(cmd.Context(), files, *failIf)
 	}
 	return cmd
 }
 
-// resolve checks the command line before a long run.
+// resolve checks the flags before a long run, and returns all problems.
 func (c *comparison) resolve(failIf []string) error {
+	problems := []error{c.out.Resolve()}
 	if len(c.vars) > 0 {
-		return cmdutil.Usagef("add --what-if FILE", "--var requires --what-if with a job file")
+		problems = append(problems, cmdutil.Usagef("add --what-if FILE", "--var requires --what-if with a job file"))
 	}
 	if c.resume && c.data.Enabled() {
-		return cmdutil.Usagef("remove --resume to play all runs, or remove --output-dir", "--output-dir cannot be combined with --resume: stored runs hold no tables")
+		problems = append(problems, cmdutil.Usagef("remove --resume to play all runs, or remove --output-dir", "--output-dir cannot be combined with --resume: stored runs hold no tables"))
 	}
-	if err := c.check(2, "cede compare expects two or more policies"); err != nil {
-		return err
-	}
-	if err := c.checkReport(); err != nil {
-		return err
-	}
-	return c.parse(failIf)
+	problems = append(problems, c.check(2, "cede compare expects two or more policies"), c.parse(failIf))
+	return cmdutil.JoinProblems("the command line", problems...)
 }
 
-// checkReport returns an error if the file of --html cannot be written.
-func (c *comparison) checkReport() error {
-	if c.html == "" {
-		return nil
-	}
-	return c.env.CheckWritable(c.html)
-}
-
-// check returns an error if a condition of --fail-if holds or has no value.
+// check checks the policies and the numbers of the command line.
 func (c *comparison) check(policies int, expected string) error {
-	if err := c.out.Resolve(); err != nil {
-		return err
-	}
 	var problems []error
 	add := func(hint, format string, args ...any) {
 		problems = append(problems, cmdutil.Usagef(hint, format, args...))
@@ -188,21 +155,21 @@ func (c *comparison) check(policies int, expected string) error {
 	if c.bound && c.boundSteps < 1 {
 		add("use 1 or more", "--bound-steps must be at least 1, not %d", c.boundSteps)
 	}
-	if c.draws < 0 {
-		add("use 1 or more", "--draws must be at least 1, not %d", c.draws)
+	if c.draws < 0 || c.draws > maxDraws || c.drawsSet && c.draws == 0 {
+		add(fmt.Sprintf("use 1 to %d", maxDraws), "--draws must be between 1 and %d, not %d", maxDraws, c.draws)
 	}
-	if err := cmdutil.JoinProblems("the command line", problems...); err != nil {
-		return err
-	}
-	return c.players.Resolve(c.policies)
+	problems = append(problems, c.players.Resolve(c.policies))
+	return cmdutil.JoinProblems("the command line", problems...)
 }
 
-// parse parses conditions. They name policies as in results or as in -p.
+// parse parses conditions, and returns all problems. They name policies as in results or as in
+// -p.
 func (c *comparison) parse(texts []string) error {
 	var shown []string
 	for _, p := range c.policies {
 		shown = append(shown, c.players.DisplayNames[p])
 	}
+	var problems []error
 	for _, text := range texts {
 		expression, err := condition.Parse(text, shown)
 		asWritten := false
@@ -212,33 +179,34 @@ func (c *comparison) parse(texts []string) error {
 			}
 		}
 		if err != nil {
-			return cmdutil.Usagef("`cede help fail-if` describes conditions", "--fail-if: %v", err)
+			problems = append(problems, cmdutil.Usagef("`cede help fail-if` describes conditions", "--fail-if: %v", err))
+			continue
 		}
 		c.conditions = append(c.conditions, failIf{expression, asWritten})
 	}
-	return nil
+	return cmdutil.JoinProblems("the command line", problems...)
 }
 
-// files plays all files and prints the comparison.
-func (c *comparison) files(ctx context.Context, files []string) error {
-	var list []*workload
-	var names workloads
-	for _, name := range files {
-		more, err := c.read(name)
-		if err != nil {
-			return err
-		}
-		if err := names.add(more); err != nil {
-			return err
-		}
-		list = append(list, more...)
+// run reads all files and plays them. Its error lists all problems of the command line and of
+// the files, before anything is played.
+func (c *comparison) run(ctx context.Context, files, failIf []string) error {
+	problems := []error{c.resolve(failIf)}
+	sources, err := c.readAll(files)
+	problems = append(problems, err, c.data.Check(),
+		c.players.CheckOutputs(files, scenarios(sources), c.policies, cmdutil.OutputFile{Flag: "--html", Name: c.html}))
+	if err := c.players.JoinProblems(problems, scenarios(sources), c.policies); err != nil {
+		return err
 	}
-	return c.play(ctx, list)
+	list, err := c.generate(sources)
+	if err != nil {
+		return err
+	}
+	return c.players.WithCallLog(func() error { return c.play(ctx, list) })
 }
 
 // play plays all workloads and prints the comparison.
 func (c *comparison) play(ctx context.Context, list []*workload) error {
-	store, err := newRunStore(c)
+	store, err := newRunStore(c, list)
 	if err != nil {
 		return err
 	}
@@ -265,7 +233,7 @@ func (c *comparison) play(ctx context.Context, list []*workload) error {
 func (c *comparison) conclude(runs *runSet) error {
 	runs.numberDraws()
 	d := compare.New(runs.namedRuns())
-	d.Provenance = compare.Provenance{Command: cmdutil.ShellCommand(c.env.Args), Program: c.env.Build.Version, Versions: runs.versions}
+	d.Provenance = compare.Provenance{Command: cmdutil.RepeatableCommand(c.env.Args), Program: c.env.Build.Version, Versions: runs.versions}
 	if err := c.out.Show(comparisonDocument(c.env, d)); err != nil {
 		return err
 	}

@@ -31,10 +31,11 @@ func (l *Live) Resolve(least int, fallback ...string) error {
 	if len(l.c.policies) == 0 {
 		l.c.policies = fallback
 	}
-	if least == 1 {
-		return l.c.check(1, "the command expects one or more policies")
+	expected := "the command expects one or more policies"
+	if least > 1 {
+		expected = fmt.Sprintf("the command expects %d or more policies", least)
 	}
-	return l.c.check(least, fmt.Sprintf("the command expects %d or more policies", least))
+	return cmdutil.JoinProblems("the command line", l.c.out.Resolve(), l.c.check(least, expected))
 }
 
 // Policies returns the policies in the order of the command line.
@@ -61,7 +62,7 @@ func (l *Live) WhatIfFile(ctx context.Context, f *simrun.ScenarioFile, name stri
 			return err
 		}
 		return answer.show()
-	})
+	}, name)
 }
 
 // WhatIf returns the evictions that pods would cause. name describes them in messages.
@@ -86,8 +87,14 @@ func (l *Live) whatIf(ctx context.Context, w *whatIf, read func() error) (*Answe
 	return w.answer(ctx)
 }
 
-// WithCallLog runs play. If a log of policy calls was requested, it is written meanwhile.
-func (l *Live) WithCallLog(play func() error) error { return l.c.players.WithCallLog(play) }
+// WithCallLog runs play. If a log of policy calls was requested, it is written meanwhile. The
+// log is neither one of the inputs nor a file of a policy.
+func (l *Live) WithCallLog(play func() error, inputs ...string) error {
+	if err := l.c.players.CheckOutputs(inputs, nil, l.c.policies); err != nil {
+		return err
+	}
+	return l.c.players.WithCallLog(play)
+}
 
 // Page prints the answer as text.
 func (a *Answer) Page(p cmdutil.Page) { a.page(p) }

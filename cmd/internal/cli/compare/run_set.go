@@ -55,6 +55,7 @@ type runSpec struct {
 // `cede sim run`; the seeds of the others follow its seed.
 func (s *runSet) runSpecs(list []*workload) ([]runSpec, error) {
 	var specs []runSpec
+	var problems []error
 	for _, w := range list {
 		digest, err := runs.Digest(w.File)
 		if err != nil {
@@ -63,7 +64,8 @@ func (s *runSet) runSpecs(list []*workload) ([]runSpec, error) {
 		for _, p := range s.policies {
 			input, err := s.inputOf(w, p, digest)
 			if err != nil {
-				return nil, simrun.RunError(w.ScenarioFile, err, true)
+				problems = append(problems, simrun.RunError(w.ScenarioFile, err, true))
+				continue
 			}
 			for i := range uint64(s.seeds) {
 				g := runSpec{workload: w, f: w.File, policy: p, first: i == 0 && w.draw == 1, input: input}
@@ -75,7 +77,7 @@ func (s *runSet) runSpecs(list []*workload) ([]runSpec, error) {
 			}
 		}
 	}
-	return specs, nil
+	return specs, cmdutil.JoinProblems("the command line", problems...)
 }
 
 // play plays all workloads under every policy and seed, several runs concurrently, except

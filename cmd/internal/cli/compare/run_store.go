@@ -1,30 +1,45 @@
 package compare
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun/runs"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 )
 
-// defaultRunsFile holds the finished runs of a comparison without --html.
-const defaultRunsFile = "compare.runs"
-
 // newRunStore opens the store of a comparison.
-func newRunStore(c *comparison) (*runs.Store, error) {
+func newRunStore(c *comparison, list []*workload) (*runs.Store, error) {
 	if c.live {
 		return runs.NewStore(c.env, "", false), nil
 	}
-	file, hasReport := defaultRunsFile, c.html != "" && c.html != cmdutil.Stdin
+	file, hasReport := c.runsFile(list), c.html != "" && c.html != cmdutil.Stdin
 	if hasReport {
 		file = c.html + ".runs"
 	}
-	// Comparisons in one folder share the default file, so that runs are written to it early
-	// only if it is to be continued.
+	// Short comparisons without a report leave no file behind, even if they are killed.
 	s := runs.NewStore(c.env, file, hasReport || c.resume)
 	return s, s.Open(c.resume)
+}
+
+// runsFile returns the name of the file with the finished runs of a comparison without --html.
+// Its digest is that of the arguments that select the runs, so that each comparison of a folder
+// has its own file. It does not include the contents of files: the same command finds the file
+// of runs after a scenario has changed, and reports the change.
+func (c *comparison) runsFile(list []*workload) string {
+	words := []string{fmt.Sprintf("--seeds=%d --draws=%d --timing=%t --bound=%t --bound-steps=%d", c.seeds, c.draws, c.timing, c.bound, c.boundSteps)}
+	for _, w := range list {
+		words = append(words, filepath.Clean(w.Path))
+	}
+	words = append(words, "")
+	words = append(words, c.policies...)
+	words = append(words, "")
+	words = append(words, c.players.Settings()...)
+	digest := sha256.Sum256(fmt.Appendf(nil, "%q", words))
+	return fmt.Sprintf("compare-%x.runs", digest[:6])
 }
 
 // checkStored returns an error if a stored run is not one of specs, or has another input.

@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/simrun/runs"
+	"github.com/cede-scheduler/cede/core/sim/compare"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
 )
 
@@ -85,7 +88,7 @@ func resumeContinues(t *testing.T, resumed []string) {
 	if w.Out.String() != complete.Out.String() {
 		t.Errorf("resumed:\n%s\nwant:\n%s", &w.Out, &complete.Out)
 	}
-	if got := strings.ReplaceAll(w.Files["r.html"], " --resume", ""); got != complete.Files["r.html"] {
+	if w.Files["r.html"] != complete.Files["r.html"] {
 		t.Error("the report of a resumed comparison differs")
 	}
 	if _, left := w.Files["r.html.runs"]; left {
@@ -118,6 +121,7 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 		"no file":       {scenario, "", resumed, "cannot resume: r.html.runs"},
 		"empty":         {scenario, "\n", resumed, "cannot resume r.html.runs: it contains no finished run"},
 		"not a file":    {scenario, "version: 1\n", resumed, "it is not a file of finished runs"},
+		"no metrics":    {scenario, strings.Replace(finished, `"metrics":{`, `"metricz":{`, 1), resumed, "under default has no metrics"},
 	} {
 		w.Files["s.yaml"], w.Files["r.html.runs"] = tc.scenario, tc.runs
 		if tc.runs == "" {
@@ -129,6 +133,10 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 		}
 		// Without --resume a file with runs is refused as well.
 		if removes := strings.Contains(w.Err.String(), "remove the file and --resume"); removes != (tc.runs != "") {
+			t.Errorf("%s: wrong hint: %s", name, &w.Err)
+		}
+		// No command can resume a damaged file.
+		if repeats, damaged := strings.Contains(w.Err.String(), "the interrupted command"), name == "empty" || name == "not a file" || name == "no metrics"; repeats == damaged {
 			t.Errorf("%s: wrong hint: %s", name, &w.Err)
 		}
 		if w.Files["r.html.runs"] != tc.runs {
@@ -150,37 +158,85 @@ func TestCompare_RefusesToReplaceFinishedRuns(t *testing.T) {
 	if w.Files["r.html.runs"] != finished {
 		t.Error("the finished runs were replaced")
 	}
-	w.Files["compare.runs"] = finished
-	if exit := compareCommand(t.Context(), w, "s.yaml", "-p", "default", "-p", "nomad"); exit != cmdutil.ExitUsage {
-		t.Errorf("exit %d although compare.runs exists", exit)
-	}
 	w.Files["r.html.runs"] = ""
 	if exit := compareCommand(t.Context(), w, resumed...); exit != cmdutil.ExitOK {
 		t.Errorf("exit %d, an empty file contains no runs:\n%s", exit, &w.Err)
 	}
 }
 
-// Without --html the finished runs are kept in the working folder, and only then.
-func TestCompare_InterruptKeepsRunsWithoutReport(t *testing.T) {
-	w := clitest.New(map[string]string{"s.yaml": clitest.Contested})
-	s, err := newRunStore(&comparison{env: w.Env})
+// storeOf returns the store of a comparison without --html.
+func storeOf(t *testing.T, w *clitest.Env, policies ...string) *runs.Store {
+	t.Helper()
+	c := &comparison{env: w.Env, players: simrun.AddPolicyFlags(&cobra.Command{}, w.Env), policies: policies, seeds: 2}
+	s, err := newRunStore(c, []*workload{{ScenarioFile: &simrun.ScenarioFile{Path: "s.yaml"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &scenario.File{Name: "s"}
+	return s
+}
+
+// addRun adds a finished run to a store.
+func addRun(t *testing.T, s *runs.Store, seed uint64) {
+	t.Helper()
+	f := &scenario.File{Name: "s", Seed: seed}
 	spec := &runSpec{workload: &workload{ScenarioFile: &simrun.ScenarioFile{File: f}}, f: f, input: &runs.Input{}}
-	if err := s.Add(storedRun(spec, &result{})); err != nil || len(w.Files) != 1 {
-		t.Errorf("%v, files before the interrupt: %v", err, w.Files)
-	}
-	s.Interrupted()
-	if _, kept := w.Files["compare.runs"]; !kept {
-		t.Error("no compare.runs")
+	if err := s.Add(storedRun(spec, &result{Run: compare.Run{Metrics: &metrics.Metrics{}}})); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// Comparisons in one folder can run at a time: none writes the file that they share, unless it
-// is interrupted.
-func TestCompare_ReportOnStdoutLeavesSharedFileAlone(t *testing.T) {
+// Without --html the finished runs are kept in the working folder, in one file for each
+// comparison, and only after an interrupt.
+func TestCompare_InterruptKeepsRunsOfEachComparison(t *testing.T) {
+	w := clitest.New(nil)
+	first, again, other := storeOf(t, w, "default", "nomad"), storeOf(t, w, "default", "nomad"), storeOf(t, w, "default", "aging")
+	addRun(t, first, 1)
+	addRun(t, again, 2)
+	addRun(t, other, 1)
+	if len(w.Files) != 0 {
+		t.Errorf("files before the interrupt: %v", w.Files)
+	}
+	first.Interrupted()
+	other.Interrupted()
+	if len(w.Files) != 2 {
+		t.Errorf("got %d files of two comparisons", len(w.Files))
+	}
+	// The same command, started twice, does not lose the runs of the other process.
+	again.Interrupted()
+	lines := 0
+	for _, text := range w.Files {
+		lines = max(lines, strings.Count(text, "\n"))
+	}
+	if len(w.Files) != 2 || lines != 2 {
+		t.Errorf("%d files, the larger one has %d runs, want 2 and 2", len(w.Files), lines)
+	}
+}
+
+func TestCompare_ResumeWithoutReport(t *testing.T) {
+	w := interrupted(t, resumed...)
+	args := []string{"s.yaml", "-p", "default", "-p", "nomad", "--seeds", "2", "--resume"}
+	exit := compareCommand(t.Context(), w, args...)
+	_, name, _ := strings.Cut(w.Err.String(), "cannot resume: ")
+	name, _, isNamed := strings.Cut(name, ": no such file")
+	if exit != cmdutil.ExitUsage || !isNamed {
+		t.Fatalf("exit %d, stderr %s", exit, &w.Err)
+	}
+	w.Files[name], w.Files["compare.runs"] = w.Files["r.html.runs"], "of an earlier version"
+	w.Files["s.yaml"] = strings.Replace(clitest.Contested, "priority: 90", "priority: 91", 1)
+	if exit := compareCommand(t.Context(), w, args...); exit != cmdutil.ExitUsage || !strings.Contains(w.Err.String(), "is not the one that was played") {
+		t.Errorf("exit %d, stderr %s", exit, &w.Err)
+	}
+	w.Files["s.yaml"] = clitest.Contested
+	if exit := compareCommand(t.Context(), w, args...); exit != cmdutil.ExitOK {
+		t.Errorf("exit %d, stderr %s", exit, &w.Err)
+	}
+	if _, left := w.Files[name]; left || w.Files["compare.runs"] == "" {
+		t.Errorf("files after the command: %v", slices.Sorted(maps.Keys(w.Files)))
+	}
+}
+
+// Comparisons without a report write no file of runs unless they are interrupted.
+func TestCompare_ReportOnStdoutWritesNoRuns(t *testing.T) {
 	w := clitest.New(map[string]string{"s.yaml": clitest.Contested})
 	w.Cores = 1
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
@@ -13,6 +14,7 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/term"
 	"github.com/cede-scheduler/cede/core/jobspec"
 	"github.com/cede-scheduler/cede/core/kube"
+	"github.com/cede-scheduler/cede/core/kube/manifest"
 	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/importer"
 	"github.com/cede-scheduler/cede/core/sim/scenario"
@@ -37,12 +39,12 @@ type whatIf struct {
 
 // resolveWhatIf checks the flags that --what-if excludes or requires.
 func (c *comparison) resolveWhatIf(failIf []string) error {
-	var problems []error
+	problems := []error{c.out.Resolve()}
 	for _, x := range []struct {
 		set        bool
 		flag, hint string
 	}{
-		{c.draws != 0, "--draws", "remove --draws"},
+		{c.drawsSet, "--draws", "remove --draws"},
 		{c.resume, "--resume", "remove --resume"},
 		{c.seeds != 1, "--seeds", "remove --seeds"},
 		{c.bound, "--bound", "remove --bound"},
@@ -54,37 +56,43 @@ func (c *comparison) resolveWhatIf(failIf []string) error {
 			problems = append(problems, cmdutil.Usagef(x.hint, "%s cannot be combined with --what-if", x.flag))
 		}
 	}
-	if err := cmdutil.JoinProblems("the command line", problems...); err != nil {
-		return err
-	}
-	if err := c.check(1, "--what-if expects one or more policies"); err != nil {
-		return err
-	}
-	return c.checkReport()
+	c.stepsSet, c.bound, c.drawsSet, c.draws = false, false, false, 0 // reported above
+	problems = append(problems, c.check(1, "--what-if expects one or more policies"))
+	return cmdutil.JoinProblems("the command line", problems...)
 }
 
-// whatIf reports the evictions that the workload of a manifest would cause under each
+// runWhatIf reports the evictions that the workload of a manifest would cause under each
 // policy.
-func (c *comparison) whatIf(ctx context.Context, files []string, name string) error {
+func (c *comparison) runWhatIf(ctx context.Context, files []string, name string, failIf []string) error {
+	problems := []error{c.resolveWhatIf(failIf)}
+	if name == "" {
+		problems = append(problems, cmdutil.Usagef("use a manifest or a job file, or remove --what-if", "--what-if must not be empty"))
+	}
 	if len(files) != 1 {
-		return cmdutil.Usagef("use one scenario file", "--what-if requires one scenario file: %d given", len(files))
+		problems = append(problems, cmdutil.Usagef("use one scenario file", "--what-if requires one scenario file: %d given", len(files)))
 	}
 	f, err := simrun.ReadScenario(c.env, files[0])
-	if err != nil {
-		return err
-	}
-	if err := c.players.Check(f.File, c.policies); err != nil {
-		return err
-	}
+	problems = append(problems, err)
+	var read []*simrun.ScenarioFile
 	w := &whatIf{comparison: c, name: name, file: f}
-	if err := w.read(); err != nil {
+	if err == nil {
+		read = append(read, f)
+		problems = append(problems, c.players.Check(f.File, c.policies))
+		if name != "" {
+			problems = append(problems, w.read())
+		}
+	}
+	problems = append(problems, c.players.CheckOutputs(append([]string{name}, files...), read, c.policies, cmdutil.OutputFile{Flag: "--html", Name: c.html}))
+	if err := c.players.JoinProblems(problems, read, c.policies); err != nil {
 		return err
 	}
-	answer, err := w.answer(ctx)
-	if err != nil {
-		return err
-	}
-	return answer.show()
+	return c.players.WithCallLog(func() error {
+		answer, err := w.answer(ctx)
+		if err != nil {
+			return err
+		}
+		return answer.show()
+	})
 }
 
 // kubeKind matches the keys that Kubernetes manifests have and job files do not.
@@ -111,22 +119,45 @@ func (w *whatIf) read() error {
 }
 
 func (w *whatIf) manifest(src []byte) error {
+	var problems []string
+	for _, p := range manifest.Check(src) {
+		problems = append(problems, fmt.Sprintf("%s:%d: %s", w.name, p.Line, p))
+	}
 	dump, err := kube.Read(bytes.NewReader(src))
 	if err == nil && w.cluster != nil {
 		dump.PodGroups = append(dump.PodGroups, w.cluster.PodGroups...) // those of the manifest come first
 		dump.Devices.Claims = append(w.cluster.Devices.Claims, dump.Devices.Claims...)
 		dump.Devices.Templates = append(w.cluster.Devices.Templates, dump.Devices.Templates...)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		err = w.add(dump)
+	case len(problems) > 0:
+		err = nil // it reports the first of these problems, with the line of the object
 	}
-	if err == nil {
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			problems = append(problems, w.name+": "+line)
+		}
+	}
+	return invalidManifest(w.name, problems)
+}
+
+// invalidManifest returns the error of a manifest with the given problems, or nil if there
+// are none.
+func invalidManifest(name string, problems []string) error {
+	if len(problems) == 0 {
 		return nil
 	}
-	return &cmdutil.Error{
-		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", w.name, err),
+	err := &cmdutil.Error{
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: problems[0],
 		Hint: "use a manifest of a Pod, Deployment, StatefulSet, DaemonSet or Job, or a job file; see cede help kubernetes",
 	}
+	if len(problems) > 1 {
+		err.Message, err.Lines = fmt.Sprintf("%s has %d problems", name, len(problems)), problems
+		err.Details = problems
+	}
+	return err
 }
 
 // add adds the workload of manifests to the scenario.
@@ -150,6 +181,9 @@ func (w *whatIf) jobFile(src []byte) error {
 	}
 	importer.AssignNodePool(w.file.File, m, file.NodePool())
 	w.notes = asideNotes(file.Ignored())
+	if operators := jobspec.JobWideCounts(file.Job); len(operators) > 0 {
+		w.notes = append(w.notes, importer.Note{Count: 1, Subject: strings.Join(operators, " and ") + " of a job with several groups", Handling: "applied to each group separately"})
+	}
 	job := importer.JobOf(m)
 	if job.PriorityClass = file.Job.PriorityClass; file.Job.Priority == nil {
 		job.Priority = nil // that of the class, or the scenario's default

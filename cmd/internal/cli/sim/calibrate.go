@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,44 +51,55 @@ durations and kill times. No server is contacted.`,
 	r.players = simrun.AddPolicyFlags(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := r.out.Resolve(); err != nil {
+		problems := []error{r.resolve()}
+		inputs := r.readAll(args[:1])
+		lives, err := r.timeline(args[1], inputs[0].file)
+		problems = append(problems, inputs[0].err, err, r.checkOutputs(append(inputs, input{name: args[1]}), cmdutil.OutputFile{Flag: "-w", Name: to}))
+		if err := r.players.JoinProblems(problems, scenarios(inputs), r.played()); err != nil {
 			return err
 		}
-		if to != "" {
-			if err := env.CheckOutput("-w", to, args...); err != nil {
-				return err
-			}
-		}
-		if err := r.players.Resolve(r.played()); err != nil {
-			return err
-		}
-		return r.players.WithCallLog(func() error { return r.calibrate(cmd.Context(), args[0], args[1], to) }, args...)
+		return r.players.WithCallLog(func() error { return r.calibrate(cmd.Context(), inputs[0], args[1], lives, to) })
 	}
 	return cmd
 }
 
-func (r *simRun) calibrate(ctx context.Context, name, recorded, to string) error {
-	f, err := simrun.ReadScenario(r.env, name)
-	if err != nil {
-		return err
+// timeline reads a recorded timeline of a scenario. Without a scenario, which could not be read,
+// it only checks that the file can be opened.
+func (r *simRun) timeline(recorded string, f *simrun.ScenarioFile) (*calibrate.Lives, error) {
+	if recorded == cmdutil.Stdin {
+		return nil, cmdutil.Usagef("write it to a file", "the timeline cannot be read from standard input")
 	}
 	src, err := importer.Open(recorded)
 	if err != nil {
-		return cmdutil.ReadError(recorded, err)
+		return nil, cmdutil.ReadError(recorded, err)
 	}
 	if src.File == "" {
-		return cmdutil.Usagef("use the file timeline.csv of the folder", "%s is a folder", recorded)
+		return nil, cmdutil.Usagef("use the file timeline.csv of the folder", "%s is a folder", recorded)
+	}
+	if f == nil {
+		return nil, nil //nolint:nilnil // the caller has an error of the scenario
 	}
 	lives, err := calibrate.Read(src, filepath.Base(recorded), f.File)
 	if err != nil {
-		return &cmdutil.Error{
-			Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: located(filepath.Dir(recorded), err),
-			Hint: "the timeline must be that of the scenario; `cede sim calibrate --help` describes its columns",
-		}
+		return nil, invalidTimeline(recorded, located(filepath.Dir(recorded), err))
 	}
-	if err := r.players.Check(f.File, r.played()); err != nil {
-		return err
+	return lives, nil
+}
+
+// invalidTimeline returns the error of a timeline with one problem per line.
+func invalidTimeline(name, problems string) error {
+	e := &cmdutil.Error{
+		Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: problems,
+		Hint: "the timeline must be that of the scenario; `cede sim calibrate --help` describes its columns",
 	}
+	if lines := strings.Split(problems, "\n"); len(lines) > 1 {
+		e.Message, e.Lines, e.Details = fmt.Sprintf("%s has %d problems", name, len(lines)), lines, lines
+	}
+	return e
+}
+
+func (r *simRun) calibrate(ctx context.Context, in input, recorded string, lives *calibrate.Lives, to string) error {
+	f, name := in.file, in.name
 	replayed := calibrate.NewLives()
 	options := sim.Options{
 		Policy: r.policy, Resolve: r.players.Resolver(f.File, f.Path, r.policy), Workers: r.env.Cores, Timeline: replayed.Observe,

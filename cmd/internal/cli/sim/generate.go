@@ -45,13 +45,11 @@ The scenario is not played.`,
 	cmd.Flags().Uint64Var(&g.seed, "seed", 0, "override the seed of the description with `N`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		g.seeded = cmd.Flags().Changed("seed")
-		if err := g.out.Resolve(); err != nil {
+		spec, err := simrun.ReadDescription(env, args[0])
+		if err := cmdutil.JoinProblems("the command line", g.out.Resolve(), requireWriteFlag(env, g.to, args[0]), err); err != nil {
 			return err
 		}
-		if err := requireWriteFlag(env, g.to, args[0]); err != nil {
-			return err
-		}
-		return g.run(args[0])
+		return g.run(args[0], spec)
 	}
 	return cmd
 }
@@ -66,11 +64,7 @@ func presetList() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func (g *simGenerate) run(name string) error {
-	spec, err := simrun.ReadDescription(g.env, name)
-	if err != nil {
-		return err
-	}
+func (g *simGenerate) run(name string, spec *generate.Spec) error {
 	if g.seeded {
 		spec.Seed = g.seed
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,10 +53,7 @@ Traces are not downloaded, and clusters are not contacted.`,
 	s.out = cmdutil.OutputFlags(cmd, env)
 	s.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := cmp.Or(s.out.Resolve(), refuseZero(cmd)); err != nil {
-			return err
-		}
-		return s.run(args[0], args[1])
+		return s.run(args[0], args[1], s.out.Resolve(), refuseZero(cmd))
 	}
 	return cmd
 }
@@ -123,19 +121,21 @@ func requireWriteFlag(env *cmdutil.Env, to string, inputs ...string) error {
 	if to == "" {
 		return cmdutil.Usagef("add -w FILE, or -w - for standard output", "-w is required")
 	}
-	return env.CheckOutput("-w", to, inputs...)
+	return env.CheckOutputs(inputs, cmdutil.OutputFile{Flag: "-w", Name: to})
 }
 
-func (s *simImport) run(name, src string) error {
+// run imports a trace. problems are those of the command line so far; the error lists all.
+func (s *simImport) run(name, src string, problems ...error) error {
 	format, err := traceFormat(name)
-	if err != nil {
-		return err
+	problems = append(problems, err, requireWriteFlag(s.env, s.to, src), s.choose())
+	var from importer.Source
+	if format != nil {
+		from, err = openTrace(s.env, name, src)
+		problems = append(problems, err)
+	} else if _, err := os.Stat(src); err != nil && src != cmdutil.Stdin {
+		problems = append(problems, cmdutil.ReadError(src, err))
 	}
-	if err := cmp.Or(requireWriteFlag(s.env, s.to, src), s.choose()); err != nil {
-		return err
-	}
-	from, err := openTrace(s.env, name, src)
-	if err != nil {
+	if err := cmdutil.JoinProblems("the command line", problems...); err != nil {
 		return err
 	}
 	from.MaxBytes = s.maxBytes
@@ -273,8 +273,12 @@ func traceFormat(name string) (*importer.Format, error) {
 	return nil, cmdutil.Usagef("use "+cmdutil.JoinOr(names), "unknown trace format %q", name)
 }
 
-// choose converts flags to import options.
+// choose converts flags to import options, and returns all problems.
 func (s *simImport) choose() error {
+	var problems []error
+	add := func(hint, format string, args ...any) {
+		problems = append(problems, cmdutil.Usagef(hint, format, args...))
+	}
 	switch s.neverRan {
 	case "":
 	case "keep":
@@ -282,13 +286,14 @@ func (s *simImport) choose() error {
 	case "drop":
 		s.opts.NeverRan = importer.NeverRanDrop
 	default:
-		return cmdutil.Usagef("use keep or drop", "invalid --never-ran %q", s.neverRan)
+		add("use keep or drop", "invalid --never-ran %q", s.neverRan)
 	}
 	for _, b := range s.bands {
 		word, number, _ := strings.Cut(b, "=")
 		priority, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || word == "" {
-			return cmdutil.Usagef("use WORD=PRIORITY, such as LS=80", "invalid --band %q: expected a word of the trace and an integer", b)
+			add("use WORD=PRIORITY, such as LS=80", "invalid --band %q: expected a word of the trace and an integer", b)
+			continue
 		}
 		if s.opts.Bands == nil {
 			s.opts.Bands = map[string]int32{}
@@ -298,14 +303,16 @@ func (s *simImport) choose() error {
 	if s.maxSize != "" {
 		size, err := config.ParseSize(s.maxSize)
 		if err != nil || size < 1 {
-			return cmdutil.Usagef("use a size such as 20GiB", "invalid --max-size %q: expected a positive size", s.maxSize)
+			add("use a size such as 20GiB", "invalid --max-size %q: expected a positive size", s.maxSize)
 		}
 		s.maxBytes = int64(size)
 	}
 	if err := s.opts.Validate(); err != nil {
-		return cmdutil.Usagef("`cede sim import --help` lists the options", "%v", err)
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			add("`cede sim import --help` lists the options", "%s", line)
+		}
 	}
-	return nil
+	return cmdutil.JoinProblems("the command line", problems...)
 }
 
 // openTrace opens the files of a trace.

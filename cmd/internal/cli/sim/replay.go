@@ -74,28 +74,22 @@ No server is contacted.`,
 	r.players = simrun.AddPolicyFlags(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := r.out.Resolve(); err != nil {
+		problems := []error{r.resolve()}
+		inputs := r.readAll(args)
+		problems = append(problems, inputs[0].err, r.checkOutputs(inputs))
+		f := inputs[0].file
+		if f != nil && !isRecorded(f.File) {
+			problems = append(problems, cmdutil.Usagef("`cede sim record` writes recordings; `cede compare` plays other files", "%s is not a recording: it expects no decisions", args[0]))
+		}
+		if err := r.players.JoinProblems(problems, scenarios(inputs), r.played()); err != nil {
 			return err
 		}
-		if err := r.players.Resolve(r.played()); err != nil {
-			return err
-		}
-		return r.players.WithCallLog(func() error { return r.replay(cmd.Context(), args[0]) }, args...)
+		return r.players.WithCallLog(func() error { return r.replay(cmd.Context(), f, args[0]) })
 	}
 	return cmd
 }
 
-func (r *simRun) replay(ctx context.Context, name string) error {
-	f, err := simrun.ReadScenario(r.env, name)
-	if err != nil {
-		return err
-	}
-	if !isRecorded(f.File) {
-		return cmdutil.Usagef("`cede sim record` writes recordings; `cede compare` plays other files", "%s is not a recording: it expects no decisions", name)
-	}
-	if err := r.players.Check(f.File, r.played()); err != nil {
-		return err
-	}
+func (r *simRun) replay(ctx context.Context, f *simrun.ScenarioFile, name string) error {
 	run, err := r.play(ctx, 0, f)
 	if err != nil {
 		return r.unreplayable(f, err)

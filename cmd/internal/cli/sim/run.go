@@ -67,24 +67,69 @@ No server is contacted, and files are not changed.`,
 	r.data = simrun.AddOutputDirFlag(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		var problems []error
 		if len(*named) > 1 {
-			return cmdutil.Usagef("use cede compare for several policies: cede compare "+strings.Join(files, " ")+" -p "+strings.Join(*named, " -p "),
-				"-p can be used only once, not %s", cmdutil.Times(len(*named)))
+			problems = append(problems, cmdutil.Usagef("use cede compare for several policies: cede compare "+strings.Join(files, " ")+" -p "+strings.Join(*named, " -p "),
+				"-p can be used only once, not %s", cmdutil.Times(len(*named))))
 		}
-		r.policy = strings.Join(*named, "")
+		r.policy = strings.Join((*named)[:min(len(*named), 1)], "")
 		if f.Changed("policy") && r.policy == "" {
-			return simrun.EmptyPolicyName("use a policy such as -p default, or remove -p")
+			problems = append(problems, simrun.EmptyPolicyName("use a policy such as -p default, or remove -p"))
 		}
 		r.seeded = f.Changed("seed")
-		if err := r.out.Resolve(); err != nil {
-			return err
+		problems = append(problems, r.resolve(), r.data.Check())
+		inputs := r.readAll(files)
+		problems = append(problems, r.checkOutputs(inputs))
+		if cmdutil.JoinProblems("the command line", problems...) != nil {
+			for i := range inputs {
+				problems = append(problems, inputs[i].err)
+			}
+			return r.players.JoinProblems(problems, scenarios(inputs), r.played())
 		}
-		if err := r.players.Resolve(r.played()); err != nil {
-			return err
-		}
-		return r.players.WithCallLog(func() error { return r.files(cmd.Context(), files) }, files...)
+		return r.players.WithCallLog(func() error { return r.files(cmd.Context(), inputs) })
 	}
 	return cmd
+}
+
+// resolve checks the flags that all commands share that play scenarios.
+func (r *simRun) resolve() error {
+	return cmdutil.JoinProblems("the command line", r.out.Resolve(), r.players.Resolve(r.played()))
+}
+
+// An input is a file of the command line.
+type input struct {
+	name string
+	file *simrun.ScenarioFile // nil if it cannot be read
+	err  error
+}
+
+// readAll reads all files, so that every problem is found before long work.
+func (r *simRun) readAll(names []string) []input {
+	list := make([]input, len(names))
+	for i, name := range names {
+		list[i].name = name
+		list[i].file, list[i].err = r.read(name)
+	}
+	return list
+}
+
+// scenarios returns the inputs that could be read.
+func scenarios(inputs []input) (files []*simrun.ScenarioFile) {
+	for i := range inputs {
+		if inputs[i].file != nil {
+			files = append(files, inputs[i].file)
+		}
+	}
+	return files
+}
+
+// checkOutputs returns an error if an output of the command is one of its inputs.
+func (r *simRun) checkOutputs(inputs []input, outputs ...cmdutil.OutputFile) error {
+	var names []string
+	for i := range inputs {
+		names = append(names, inputs[i].name)
+	}
+	return r.players.CheckOutputs(names, scenarios(inputs), r.played(), outputs...)
 }
 
 // played returns the policy that replaces those of the files.
@@ -95,25 +140,38 @@ func (r *simRun) played() []string {
 	return []string{r.policy}
 }
 
-// files plays every file, even if others fail.
-func (r *simRun) files(ctx context.Context, files []string) error {
-	if err := r.data.Start(len(files)); err != nil {
+// files plays every file that could be read, after it has reported the others.
+func (r *simRun) files(ctx context.Context, inputs []input) error {
+	worst, names := cmdutil.ExitOK, []string{}
+	var readable []*simrun.ScenarioFile
+	for i := range inputs {
+		if inputs[i].err != nil {
+			r.env.Report(inputs[i].err)
+			worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(inputs[i].err))
+			continue
+		}
+		readable, names = append(readable, inputs[i].file), append(names, inputs[i].name)
+	}
+	if len(readable) == 0 {
+		return cmdutil.ExitWith(worst)
+	}
+	if err := r.data.Start(len(readable)); err != nil {
 		return err
 	}
-	err := r.each(ctx, files)
+	err := r.each(ctx, readable, names, worst)
 	return errors.Join(err, r.data.Close())
 }
 
 // each plays every file and writes the tables. After an interrupt it writes those of the
 // finished runs, and names the files that were not played.
-func (r *simRun) each(ctx context.Context, files []string) error {
-	worst := cmdutil.ExitOK
-	for i, name := range files {
-		err := r.file(ctx, i, name)
+func (r *simRun) each(ctx context.Context, files []*simrun.ScenarioFile, names []string, worst cmdutil.Exit) error {
+	for i := range files {
+		err := r.file(ctx, i, files[i], names[i])
+		files[i] = nil // a scenario can be large
 		r.env.Report(err)
 		worst = cmdutil.MoreSevere(worst, cmdutil.ExitOf(err))
 		if worst == cmdutil.ExitInterrupted {
-			r.reportRest(files, i)
+			r.reportRest(names, i)
 			break
 		}
 	}
@@ -123,8 +181,9 @@ func (r *simRun) each(ctx context.Context, files []string) error {
 	return cmdutil.ExitWith(worst)
 }
 
-// reportRest reports which files an interrupted command did not play. There is no --resume,
-// because a finished file needs no further command: its result is printed.
+// reportRest reports which files an interrupted command did not play. There is no --resume: the
+// result of a finished file is printed, and its rows are in the tables, which are not written
+// again.
 func (r *simRun) reportRest(files []string, from int) {
 	if from == 0 {
 		return // nothing is finished
@@ -150,11 +209,7 @@ func (r *simRun) read(name string) (*simrun.ScenarioFile, error) {
 }
 
 // file plays one file and prints its result. i is its position on the command line.
-func (r *simRun) file(ctx context.Context, i int, name string) error {
-	f, err := r.read(name)
-	if err != nil {
-		return err
-	}
+func (r *simRun) file(ctx context.Context, i int, f *simrun.ScenarioFile, name string) error {
 	run, err := r.play(ctx, i, f)
 	if err != nil {
 		return simrun.RunError(f, err, r.policy != "")

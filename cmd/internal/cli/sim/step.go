@@ -50,27 +50,29 @@ the lines. No server is contacted.`,
 	r.players = simrun.AddPolicyFlags(cmd, env)
 	policyflags.CompletePolicyFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		var problems []error
 		if f.Changed("policy") && r.policy == "" {
-			return simrun.EmptyPolicyName("use a policy such as -p default, or remove -p")
+			problems = append(problems, simrun.EmptyPolicyName("use a policy such as -p default, or remove -p"))
 		}
 		r.seeded = f.Changed("seed")
+		problems = append(problems, r.players.Resolve(r.played()))
+		var inputs []input
 		if files[0] == cmdutil.Stdin {
-			return cmdutil.Usagef("write the scenario to a file", "standard input holds the answers, not the scenario")
+			problems = append(problems, cmdutil.Usagef("write the scenario to a file", "standard input holds the answers, not the scenario"))
+		} else {
+			inputs = r.readAll(files)
+			problems = append(problems, inputs[0].err, r.checkOutputs(inputs))
 		}
-		if err := r.players.Resolve(r.played()); err != nil {
+		if err := r.players.JoinProblems(problems, scenarios(inputs), r.played()); err != nil {
 			return err
 		}
-		return r.players.WithCallLog(func() error { return r.step(cmd.Context(), files[0], full) }, files...)
+		return r.players.WithCallLog(func() error { return r.step(cmd.Context(), inputs[0].file, files[0], full) })
 	}
 	return cmd
 }
 
 // step plays one file as a dialogue.
-func (r *simRun) step(ctx context.Context, name string, full bool) error {
-	f, err := r.read(name)
-	if err != nil {
-		return err
-	}
+func (r *simRun) step(ctx context.Context, f *simrun.ScenarioFile, name string, full bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := steps.New(r.env.Stdin, r.env.Stdout)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/core/sim/generate"
@@ -66,9 +67,21 @@ func presetNames() string {
 // from.
 func notGenerated(name string, err error) error {
 	e := &cmdutil.Error{Exit: cmdutil.ExitUsage, Code: cmdutil.CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err)}
-	if invalid, ok := errors.AsType[*scenario.Error](err); ok {
+	invalid, ok := errors.AsType[*scenario.Error](err)
+	if ok {
 		e = cmdutil.InvalidScenario(invalid)
+	}
+	if ok && isScenario(invalid) {
+		e.Hint = "the file is a scenario, not a description: cede sim run plays it, and cede compare --seeds N varies its tie-breaks"
+		return e
 	}
 	e.Hint = "presets are examples of descriptions: " + presetNames() + "; `go doc ./core/sim/generate` lists every field"
 	return e
+}
+
+// isScenario reports whether a description is invalid because it has fields of a scenario.
+func isScenario(invalid *scenario.Error) bool {
+	return slices.ContainsFunc(invalid.Problems, func(p scenario.Problem) bool {
+		return p.Message == `unknown field "events"` || p.Message == `unknown field "jobs"`
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,6 +23,9 @@ type OutputDir struct {
 	dir   string
 	parts []*dataset.Part // by the position of the run; nil: the run has no rows
 	undo  func()          // removes folders that Start created; nil after Write
+
+	mu     sync.Mutex
+	played map[dataset.Run]bool
 }
 
 // AddOutputDirFlag adds the flag --output-dir.
@@ -35,25 +39,30 @@ func AddOutputDirFlag(cmd *cobra.Command, env *cmdutil.Env) *OutputDir {
 // Enabled reports whether the flag is set. A nil OutputDir is disabled.
 func (o *OutputDir) Enabled() bool { return o != nil && o.dir != "" }
 
-// Start creates the folder and prepares for a number of runs. It returns an error if a file
-// cannot be written, or exists already: the tables of other runs are not replaced.
-func (o *OutputDir) Start(runs int) error {
+// Check returns an error if a file exists already: the tables of other runs are not replaced.
+func (o *OutputDir) Check() error {
 	if o != nil && o.flag.Changed && o.dir == "" { // such as an unset variable of a shell
 		return cmdutil.Usagef("name a folder, or remove --output-dir", "--output-dir must not be empty")
 	}
 	if !o.Enabled() {
 		return nil
 	}
-	o.parts = make([]*dataset.Part, runs)
-	if err := o.each(func(_ *dataset.Table, file string, _ writeTable) error {
+	return o.each(func(_ *dataset.Table, file string, _ writeTable) error {
 		if f, err := o.env.Files.Open(file); err == nil {
 			_ = f.Close() // nothing was read
 			return cmdutil.Usagef("use a new folder, or remove the files; nothing was changed", "%s exists: --output-dir %s contains the tables of other runs", file, o.dir)
 		}
 		return nil
-	}); err != nil {
-		return err
+	})
+}
+
+// Start creates the folder and prepares for a number of runs, after Check. It returns an error
+// if a file cannot be written.
+func (o *OutputDir) Start(runs int) error {
+	if !o.Enabled() {
+		return nil
 	}
+	o.parts = make([]*dataset.Part, runs)
 	var err error
 	if o.undo, err = o.env.MakeDir(o.dir); err == nil {
 		err = o.each(func(_ *dataset.Table, file string, _ writeTable) error { return o.env.CheckWritable(file) })
@@ -70,6 +79,10 @@ func (o *OutputDir) Play(i int, id dataset.Run, options sim.Options, play func(s
 	if !o.Enabled() {
 		return play(options)
 	}
+	if o.isRepeated(id) {
+		return nil, cmdutil.Usagef("rename one of the scenarios, or write each to its own folder",
+			"--output-dir: scenario %s under %s with seed %d is played twice: its rows could not be distinguished", id.Scenario, id.Policy, id.Seed)
+	}
 	part, err := dataset.NewPart("")
 	if err != nil {
 		return nil, cmdutil.WriteError("temporary file", err)
@@ -85,6 +98,18 @@ func (o *OutputDir) Play(i int, id dataset.Run, options sim.Options, play func(s
 	}
 	o.parts[i] = part
 	return run, nil
+}
+
+// isRepeated reports whether a run with the same columns was played before.
+func (o *OutputDir) isRepeated(id dataset.Run) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	repeated := o.played[id]
+	if o.played == nil {
+		o.played = map[dataset.Run]bool{}
+	}
+	o.played[id] = true
+	return repeated
 }
 
 // RunID returns the columns that identify a run.

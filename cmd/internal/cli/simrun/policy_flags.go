@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ type PolicyFlags struct {
 	DisplayNames map[string]string // display names of the command line's policies, by argument
 	grants       policyflags.Grants
 	configs      policyflags.Configs
+	unread       bool // a file of --config cannot be read
 	OnFault      policy.OnFault
 	callLog      *callLog                                      // nil if calls are not logged
 	fixed        func(sim.PolicySpec) (*policy.Version, error) // nil: policies are opened by the flags
@@ -53,37 +55,50 @@ func AddPolicyFlags(cmd *cobra.Command, env *cmdutil.Env) *PolicyFlags {
 
 func onFaults() []string { return []string{policy.Deny.String(), policy.FallBack.String()} }
 
-// Resolve reads the flags. The argument played lists the policies of the command
-// line; if it is empty, those of the files are used.
-func (p *PolicyFlags) Resolve(played []string) (err error) {
+// Resolve reads the flags, and returns all of their problems. The argument played lists the
+// policies of the command line; if it is empty, those of the files are used.
+func (p *PolicyFlags) Resolve(played []string) error {
+	var problems []error
+	add := func(err error) { problems = append(problems, err) }
 	switch p.faultFlag {
 	case policy.Deny.String():
 		p.OnFault = policy.Deny
 	case policy.FallBack.String():
 		p.OnFault = policy.FallBack
 	default:
-		return cmdutil.Usagef("use "+cmdutil.JoinOr(onFaults()), "invalid --on-fault %q", p.faultFlag)
+		add(cmdutil.Usagef("use "+cmdutil.JoinOr(onFaults()), "invalid --on-fault %q", p.faultFlag))
 	}
 	for _, name := range played {
-		if err := policies.CheckInline(name); err != nil {
-			return policyflags.WrapError(name, err)
-		}
+		add(policyflags.WrapError(name, policies.CheckInline(name)))
 	}
 	p.DisplayNames = policyflags.DisplayNames(played)
-	if p.grants, err = policyflags.ParseGrants(*p.grantFlags); err != nil {
-		return err
-	}
-	if p.configs, err = policyflags.ReadConfigs(p.env, *p.configFlags); err != nil {
-		return err
-	}
+	var err error
+	p.grants, err = policyflags.ParseGrants(*p.grantFlags)
+	add(err)
+	p.configs, err = policyflags.ReadConfigs(p.env, *p.configFlags)
+	p.unread = err != nil
+	add(err)
 	if f, ok := p.configs[""]; ok {
-		if len(played) != 1 {
-			return cmdutil.Usagef("name the policy: --config P=FILE", "ambiguous --config %s: the command line names %d policies", f.Path, len(played))
+		if len(played) == 1 {
+			p.configs[played[0]] = f
+		} else {
+			add(cmdutil.Usagef("name the policy: --config P=FILE", "ambiguous --config %s: the command line names %d policies", f.Path, len(played)))
 		}
 		delete(p.configs, "")
-		p.configs[played[0]] = f
 	}
-	return nil
+	return cmdutil.JoinProblems("the command line", problems...)
+}
+
+// Settings returns the settings of the command line with which policies run.
+func (p *PolicyFlags) Settings() []string {
+	settings := []string{"--on-fault=" + p.OnFault.String()}
+	for _, g := range *p.grantFlags {
+		settings = append(settings, "--grant="+g)
+	}
+	for _, c := range *p.configFlags {
+		settings = append(settings, "--config="+c)
+	}
+	return settings
 }
 
 // Check returns an error if grants or settings name a policy that the file does not
@@ -139,14 +154,69 @@ func (p *PolicyFlags) openCallLog() (stop func() error, err error) {
 	return p.callLog.close, nil
 }
 
-// WithCallLog runs play. If a log of policy calls was requested, it is written
-// meanwhile. The log must not be one of the inputs of the command.
-func (p *PolicyFlags) WithCallLog(play func() error, inputs ...string) error {
-	if p.callLogFile != "" {
-		if err := p.env.CheckOutput("--policy-log", p.callLogFile, inputs...); err != nil {
-			return err
+// CheckOutputs returns an error if a file that the command writes, or the log of policy calls,
+// cannot be written or is an input: one of the given ones, or a file of the policies and
+// settings of the command line or of the scenarios.
+func (p *PolicyFlags) CheckOutputs(inputs []string, scenarios []*ScenarioFile, played []string, outputs ...cmdutil.OutputFile) error {
+	inputs = slices.Clone(inputs)
+	for _, name := range played {
+		inputs = append(inputs, policyflags.Files("", name)...)
+	}
+	for _, c := range *p.configFlags {
+		inputs = append(inputs, c, c[strings.LastIndexByte(c, '=')+1:])
+	}
+	for _, f := range scenarios {
+		for _, name := range usedPolicies(f.File) {
+			inputs = append(inputs, policyflags.Files(filepath.Dir(f.Path), name)...)
 		}
 	}
+	return p.env.CheckOutputs(inputs, append(outputs, cmdutil.OutputFile{Flag: "--policy-log", Name: p.callLogFile})...)
+}
+
+// JoinProblems returns an error with all problems of a command, or nil if there are none. If
+// there are some, it adds the policies that cannot be opened: otherwise the run reports them.
+func (p *PolicyFlags) JoinProblems(problems []error, scenarios []*ScenarioFile, played []string) error {
+	err := cmdutil.JoinProblems("the command line", problems...)
+	if err == nil || p.unread { // a policy may require the settings of a file that cannot be read
+		return err
+	}
+	for _, f := range scenarios {
+		for _, name := range played {
+			if name != "" && policies.CheckInline(name) == nil { // otherwise Resolve has reported it
+				problems = append(problems, p.openable(f, name))
+			}
+		}
+	}
+	return cmdutil.JoinProblems("the command line", problems...)
+}
+
+// openable returns an error if a policy cannot be opened for a scenario.
+func (p *PolicyFlags) openable(f *ScenarioFile, name string) error {
+	v, err := p.Resolver(f.File, f.Path, name)(sim.SpecOf(f.Policies, name))
+	if err != nil {
+		return RunError(f, &sim.PolicyError{Policy: name, Err: err}, true)
+	}
+	v.AddRef()
+	v.ReleaseRef() // ends the process of a policy that has one
+	return nil
+}
+
+// usedPolicies returns the policies that a scenario names, each once.
+func usedPolicies(f *scenario.File) []string {
+	names := []string{f.Scheduler.Policy}
+	for i := range f.Policies {
+		names = append(names, f.Policies[i].Use)
+	}
+	for i := range f.Jobs {
+		names = append(names, f.Jobs[i].Policy)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+// WithCallLog runs play. If a log of policy calls was requested, it is written meanwhile. The
+// caller has checked the files of the command with CheckOutputs.
+func (p *PolicyFlags) WithCallLog(play func() error) error {
 	stop, err := p.openCallLog()
 	if err != nil {
 		return err

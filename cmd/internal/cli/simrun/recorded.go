@@ -22,14 +22,14 @@ type Recorded struct {
 var errVisited = errors.New("the requested evaluation was visited")
 
 // PlayRecorded plays a scenario and calls visit with each evaluation and its calls, until
-// visit returns false.
-func PlayRecorded(ctx context.Context, f *ScenarioFile, played string, ties tiebreak.Order, resolve func(sim.PolicySpec) (*policy.Version, error), visit func(*Recorded) bool) error {
+// visit returns false. progress receives the progress of the run.
+func PlayRecorded(ctx context.Context, f *ScenarioFile, played string, ties tiebreak.Order, resolve func(sim.PolicySpec) (*policy.Version, error), progress func(sim.Progress), visit func(*Recorded) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	log := &certificate.Log{}
 	names := map[string]string{}
 	_, err := sim.Play(ctx, f.File, sim.Options{
-		Policy: played, Ties: ties, Workers: 1,
+		Policy: played, Ties: ties, Workers: 1, Progress: progress,
 		Resolve: func(spec sim.PolicySpec) (*policy.Version, error) {
 			v, err := resolve(spec)
 			if err != nil {

@@ -58,12 +58,12 @@ restrict the tables. --step shows one candidate after the other and reads a key 
 line of the standard input: Enter next, p previous, n next node, c next call, q end.
 
 No server is contacted.`,
-		Example: `  cede policy debug thrifty/cases/oldest.txt
+		Example: `  cede policy debug thrifty/cases/least-work.txt
   cede policy debug monday.yaml --list
   cede policy debug monday.yaml --decision 3 --policy least-waste
   cede policy debug monday.yaml --all --alloc web.app[0]
   cede policy debug r1.cert --node n1
-  cede policy debug thrifty/cases/oldest.txt --step`,
+  cede policy debug thrifty/cases/least-work.txt --step`,
 		Args: cmdutil.PositionalArgs(1, 1, "one golden case, recording or certificate"),
 	}
 	c.out = cmdutil.OutputFlags(cmd, env)

@@ -47,7 +47,12 @@ func (c *command) play(ctx context.Context, f *simrun.ScenarioFile) (*decision, 
 	var d *decision
 	var failure error
 	var all []listed
-	err = simrun.PlayRecorded(ctx, f, c.policy, tiebreak.Order{}, resolve, func(r *simrun.Recorded) bool {
+	progress := c.env.Progress()
+	defer progress.Done()
+	observe := func(p sim.Progress) {
+		progress.Show(func(elapsed time.Duration) string { return simrun.FormatProgress(f.Name, p, elapsed) })
+	}
+	err = simrun.PlayRecorded(ctx, f, c.policy, tiebreak.Order{}, resolve, observe, func(r *simrun.Recorded) bool {
 		l := summary(r)
 		isCalled := c.all && len(r.Calls) > 0
 		if len(l.Evicted) == 0 && r.Failed == nil && !isCalled {
@@ -62,6 +67,7 @@ func (c *command) play(ctx context.Context, f *simrun.ScenarioFile) (*decision, 
 		d, failure = newPlayed(f.Path, r, &l)
 		return false
 	})
+	progress.Done()
 	if err == nil {
 		err = failure
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,7 +102,7 @@ in FOLDER.runs; the same command with --resume plays the others only.`,
 		if err != nil {
 			return err
 		}
-		return c.players.WithCallLog(func() error { return c.run(cmd.Context(), search) }, c.on...)
+		return c.players.WithCallLog(func() error { return c.run(cmd.Context(), search) })
 	}
 	return cmd
 }
@@ -168,14 +169,33 @@ func (c *command) checkOutput() error {
 	if slices.Contains(builtin.Names(), c.policyName()) {
 		return cmdutil.Usagef("choose another folder", "-w %s: %s is the name of a built-in policy", c.dir, c.policyName())
 	}
-	if entries, err := os.ReadDir(c.dir); err == nil && len(entries) > 0 {
-		return cmdutil.Usagef("use a new folder; nothing was changed", "folder %s is not empty", c.dir)
+	if err := c.checkEmpty(); err != nil {
+		return err
 	}
+	policies := append([]string{c.policy}, c.baselines...)
 	if c.html != "" {
-		return c.env.CheckOutput("--html", c.html, c.on...)
+		return c.players.CheckOutputs(c.on, nil, policies, cmdutil.OutputFile{Flag: "--html", Name: c.html})
 	}
-	c.html = filepath.Join(c.dir, "report.html")
-	return nil
+	c.html = filepath.Join(c.dir, "report.html") // in a new folder
+	return c.players.CheckOutputs(c.on, nil, policies)
+}
+
+// checkEmpty returns an error if the folder contains anything.
+func (c *command) checkEmpty() error {
+	entries, err := os.ReadDir(c.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return cmdutil.Usagef("use a new folder; nothing was changed", "cannot write to folder: %v", err)
+	case len(entries) == 0:
+		return nil
+	}
+	hint := "use a new folder; nothing was changed"
+	if c.resume {
+		hint = "remove the folder if an interrupted search wrote it; nothing was changed"
+	}
+	return cmdutil.Usagef(hint, "folder %s is not empty", c.dir)
 }
 
 // checkBaselines returns an error if a baseline is empty or repeated.

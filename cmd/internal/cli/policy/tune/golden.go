@@ -51,7 +51,7 @@ func shortened(c *policytest.Case) *policytest.Case {
 // decisions returns the decisions of a policy on the first workload of the race.
 func (p *player) decisions(ctx context.Context, name string) (cases []*policytest.Case, err error) {
 	w := p.race[0]
-	err = simrun.PlayRecorded(ctx, w.ScenarioFile, name, w.ties, p.players.Resolver(w.File, w.Path, name), func(r *simrun.Recorded) bool {
+	err = simrun.PlayRecorded(ctx, w.ScenarioFile, name, w.ties, p.players.Resolver(w.File, w.Path, name), func(sim.Progress) {}, func(r *simrun.Recorded) bool {
 		for i := range r.Calls {
 			d, err := r.Calls[i].Decode()
 			if err != nil || d.Candidates == nil || d.Op == abi.OpPreemptBindings {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,14 +84,14 @@ func (s *Store) Open(resume bool) error {
 	}
 	r, err := s.env.Open(s.file)
 	if err != nil {
-		return cmdutil.Usagef("remove --resume to start from the beginning", "cannot resume: %v", err)
+		return cmdutil.Usagef("repeat the interrupted command, with the same arguments, or remove --resume to start from the beginning", "cannot resume: %v", err)
 	}
 	defer func() { _ = r.Close() }() // read-only
 	if err := s.read(r); err != nil {
 		return err
 	}
 	if len(s.runs) == 0 {
-		return cmdutil.Usagef("remove the file and --resume to start from the beginning", "cannot resume %s: it contains no finished run", s.file)
+		return s.refuseFile("it contains no finished run")
 	}
 	return nil
 }
@@ -117,17 +118,25 @@ func (s *Store) read(r io.Reader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return s.refuse("it is not a file of finished runs: " + err.Error())
+			return s.refuseFile("it is not a file of finished runs: " + err.Error())
 		case run.Version != version:
-			return s.refuse(fmt.Sprintf("it has version %d, expected %d", run.Version, version))
+			return s.refuseFile(fmt.Sprintf("it has version %d, expected %d", run.Version, version))
+		case run.Metrics == nil:
+			return s.refuseFile(fmt.Sprintf("its run of %s under %s has no metrics", run.Name.Scenario, run.Name.Policy))
 		}
 		s.runs = append(s.runs, *run)
 		s.loaded[run.Name] = run
 	}
 }
 
+// refuseFile returns an error for a file that no command can resume.
+func (s *Store) refuseFile(reason string) error {
+	return cmdutil.Usagef("remove the file and --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
+}
+
+// refuse returns an error for runs of another command.
 func (s *Store) refuse(reason string) error {
-	return cmdutil.Usagef("repeat the interrupted command with --resume, or remove the file and --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
+	return cmdutil.Usagef("add --resume to the interrupted command without other changes, or remove the file and --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
 }
 
 // Check returns an error if a stored run is not one that the command plays, or has another
@@ -212,7 +221,7 @@ func (s *Store) Interrupted() {
 		return
 	}
 	if s.unsaved {
-		if err := s.save(); err != nil {
+		if err := errors.Join(s.merge(), s.save()); err != nil {
 			s.env.Report(err)
 			return
 		}
@@ -220,6 +229,31 @@ func (s *Store) Interrupted() {
 	if len(s.runs) > 0 {
 		s.env.Warn(fmt.Sprintf("%s kept in %s; to continue, repeat the command with --resume", cmdutil.Count(len(s.runs), "finished run is", "finished runs are"), s.file))
 	}
+}
+
+// merge adds the runs that the same command, started meanwhile, has saved in the file. A store
+// that has written or read the file holds all of its runs. The caller must hold mu.
+func (s *Store) merge() error {
+	if !s.next.IsZero() || len(s.loaded) > 0 {
+		return nil
+	}
+	f, err := s.env.Files.Open(s.file)
+	if err != nil {
+		return nil // usually the file does not exist
+	}
+	defer func() { _ = f.Close() }() // read-only
+	own := s.runs
+	s.runs = nil
+	if err := s.read(f); err != nil {
+		s.runs = own
+		return fmt.Errorf("%s is replaced: %w", s.file, err)
+	}
+	for i := range own {
+		delete(s.loaded, own[i].Name)
+	}
+	others := slices.DeleteFunc(s.runs, func(r Run) bool { return s.loaded[r.Name] == nil })
+	s.runs = slices.Concat(own, others)
+	return nil
 }
 
 // Remove removes the file after the command is complete. A file of other runs, which this
