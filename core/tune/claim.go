@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/statistics"
 )
 
@@ -17,6 +19,8 @@ type Claim struct {
 	Level           float64
 	Goals           []Measure
 	Constraints     []Measure // Gain is the slack: a negative interval shows a violation
+	// Unmet are the constraints that no candidate of the race met, by their terms.
+	Unmet []string
 }
 
 // A Measure is the median of a paired difference with its exact interval. A positive one is
@@ -35,9 +39,11 @@ func (m *Measure) Better() bool { return m.Known && m.Gain.Low > 0 }
 func (m *Measure) Worse() bool { return m.Known && m.Gain.High < 0 }
 
 // Holds reports whether the selected policy is shown to be better: in a goal, with no other
-// goal shown to be worse and no constraint shown to be violated.
+// goal shown to be worse and no constraint shown to be violated. Each constraint has enough
+// pairs to show a violation.
 func (c *Claim) Holds() bool {
-	return slices.ContainsFunc(c.Goals, func(m Measure) bool { return m.Better() }) && !c.Fails()
+	return slices.ContainsFunc(c.Goals, func(m Measure) bool { return m.Better() }) && !c.Fails() &&
+		len(c.Unmet) == 0 && len(c.unjudged()) == 0
 }
 
 // Fails reports whether the selected policy is shown to be worse, or to violate a constraint.
@@ -48,7 +54,7 @@ func (c *Claim) Fails() bool {
 
 // String returns the claim as one sentence.
 func (c *Claim) String() string {
-	var better, worse, violated []string
+	var better, worse []string
 	for i := range c.Goals {
 		if m := &c.Goals[i]; m.Better() {
 			better = append(better, m.Term)
@@ -56,25 +62,74 @@ func (c *Claim) String() string {
 			worse = append(worse, m.Term)
 		}
 	}
-	for i := range c.Constraints {
-		if m := &c.Constraints[i]; m.Worse() {
-			violated = append(violated, m.Term)
-		}
-	}
+	violated, unjudged := c.violations(), c.unjudged()
 	list := func(terms []string) string { return strings.Join(terms, ", ") }
 	switch {
+	case len(c.Unmet) > 0 && (c.Policy == c.Against || len(violated) == 0):
+		return fmt.Sprintf("no better than %s: no candidate met %s in the race", c.Against, constraints(c.Unmet))
 	case c.Policy == c.Against:
 		return "no better than " + c.Against + ": no candidate was better in the race"
+	case len(violated) > 0 && len(better) > 0:
+		return fmt.Sprintf("no better than %s: better in %s, but %s", c.Against, list(better), list(violated))
 	case len(violated) > 0:
-		return fmt.Sprintf("no better than %s: it violates %s", c.Against, list(violated))
+		return fmt.Sprintf("no better than %s: %s", c.Against, list(violated))
 	case len(worse) > 0 && len(better) > 0:
 		return fmt.Sprintf("no better than %s: better in %s, but worse in %s", c.Against, list(better), list(worse))
 	case len(worse) > 0:
 		return fmt.Sprintf("worse than %s in %s", c.Against, list(worse))
+	case len(better) > 0 && len(unjudged) > 0:
+		return fmt.Sprintf("no better than %s: better in %s, but too few pairs to judge %s", c.Against, list(better), constraints(unjudged))
 	case len(better) > 0:
 		return fmt.Sprintf("better than %s in %s", c.Against, list(better))
 	}
 	return "no better than " + c.Against + ": no difference is shown"
+}
+
+// violations returns each constraint that is shown to be violated, and by how much.
+func (c *Claim) violations() (list []string) {
+	for i := range c.Constraints {
+		if m := &c.Constraints[i]; m.Worse() {
+			text := fmt.Sprintf("constraint %q is violated by %s", m.Term, compare.Number(-m.Gain.Median))
+			if slices.Contains(c.Unmet, m.Term) {
+				text += " (no candidate met it in the race)"
+			}
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// unjudged returns the constraints with too few pairs for an interval.
+func (c *Claim) unjudged() (terms []string) {
+	for i := range c.Constraints {
+		if !c.Constraints[i].Known {
+			terms = append(terms, c.Constraints[i].Term)
+		}
+	}
+	return terms
+}
+
+// constraints returns a list of terms as part of a sentence.
+func constraints(terms []string) string {
+	quoted := make([]string, len(terms))
+	for i, t := range terms {
+		quoted[i] = strconv.Quote(t)
+	}
+	if len(terms) == 1 {
+		return "the constraint " + quoted[0]
+	}
+	return "the constraints " + strings.Join(quoted, ", ")
+}
+
+// unmet returns the constraints that every candidate violates on the median of its workloads.
+func (r *race) unmet() (terms []string) {
+	for _, k := range r.Objective.Constraints {
+		met := func(c *Candidate) bool { return !(statistics.Median(r.slack(k, c)) < 0) } // met without a value
+		if !slices.ContainsFunc(r.list, met) {
+			terms = append(terms, k.String())
+		}
+	}
+	return terms
 }
 
 // finish selects the best candidate and plays the held-out workloads.
@@ -198,7 +253,7 @@ func (r *race) claim(result *Result) *Claim {
 		baselines = append(baselines, r.byPolicy[name])
 	}
 	r.sort(baselines)
-	c := &Claim{Policy: result.Winner.Policy, Against: baselines[0].Policy, Level: r.claimLevel()}
+	c := &Claim{Policy: result.Winner.Policy, Against: baselines[0].Policy, Level: r.claimLevel(), Unmet: r.unmet()}
 	held := result.HeldOut
 	measure := func(term string, xs []float64) Measure {
 		m := Measure{Term: term, Pairs: len(xs)}

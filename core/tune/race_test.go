@@ -154,6 +154,35 @@ func TestSearch_ClaimsNoDifferenceWithoutOne(t *testing.T) {
 	}
 }
 
+// The claim is about the best baseline. A tuned policy that is better than the others only is no
+// better.
+func TestSearch_ClaimsAgainstTheBestBaseline(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		strong float64 // by which the baseline strong exceeds the start; the planted optimum does by 0.5
+		holds  bool
+	}{{0.2, true}, {0.9, false}} {
+		s := &tune.Search{
+			Space: grid(), Objective: objective(t, "goodput up"), Baselines: []string{"default", "strong"}, Workloads: 10, HeldOut: 10, Plays: 600, Seed: 5,
+			Play: playing(t, func(p tune.Play) tune.Values {
+				values := planted(5)(p)
+				if p.Policy == "strong" {
+					values["goodput"] += tc.strong
+				}
+				return values
+			}),
+		}
+		result, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := result.Claim
+		if c.Against != "strong" || c.Holds() != tc.holds || strings.HasPrefix(c.String(), "better than strong") != tc.holds {
+			t.Errorf("strong by %v: %s", tc.strong, c)
+		}
+	}
+}
+
 // A metric with noise that every play shares has no spread in pairs. Equal policies differ by 0.
 func TestSearch_EqualPoliciesAreEqual(t *testing.T) {
 	t.Parallel()
@@ -185,6 +214,46 @@ func TestSearch_RespectsConstraints(t *testing.T) {
 	}
 	if len(result.Front) == 0 || !slices.ContainsFunc(result.Front, func(c *tune.Candidate) bool { return point(c.Policy)[0] < 10 }) {
 		t.Error("the front has no candidate with fewer victims")
+	}
+}
+
+// The start violates the constraint as all others do, and so remains the best: the reason is
+// the constraint.
+func TestSearch_ReportsAConstraintThatNoCandidateMeets(t *testing.T) {
+	t.Parallel()
+	s := &tune.Search{
+		Space: grid(), Objective: objective(t, "goodput up, victims <= -1, victims >= 0"), Baselines: []string{"default"}, Workloads: 6, HeldOut: 8, Plays: 200,
+		Play: playing(t, planted(3)),
+	}
+	result, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `constraint "victims <= -1" is violated by 18 (no candidate met it in the race)`; result.Claim.Holds() || !strings.Contains(result.Claim.String(), want) {
+		t.Errorf("got %q, want it to contain %q", result.Claim, want)
+	}
+}
+
+// Held-out workloads without a value of the metric of a constraint cannot show a violation.
+func TestSearch_RequiresEnoughPairsOfConstraints(t *testing.T) {
+	t.Parallel()
+	play := planted(3)
+	s := &tune.Search{
+		Space: grid(), Objective: objective(t, "goodput up, victims <= 12"), Workloads: 8, HeldOut: 8, Plays: 400,
+		Play: playing(t, func(p tune.Play) tune.Values {
+			v := play(p)
+			if p.HeldOut && p.Workload > 0 {
+				delete(v, "victims")
+			}
+			return v
+		}),
+	}
+	result, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `better in goodput up, but too few pairs to judge the constraint "victims <= 12"`; result.Claim.Holds() || !strings.Contains(result.Claim.String(), want) {
+		t.Errorf("got %q, want it to contain %q", result.Claim, want)
 	}
 }
 

@@ -44,8 +44,8 @@ type command struct {
 	resume                      bool
 	policy                      string       // of the command line
 	hooks                       policy.Hooks // of the policy
-	tiesOnly                    []string     // arguments of --on that are scenarios
 	goal                        *tune.Objective
+	sources                     []source // of --on
 }
 
 // NewCommand returns cede policy tune. build builds the policy in a folder.
@@ -65,7 +65,8 @@ rules of a grammar instead, and P is one of the policies they are compared with.
 
 The best candidate of a race is partly lucky. It is therefore compared with the best
 baseline on held-out workloads, which are played once, at the end. The report states
-"no better than" if their interval contains 0.
+"no better than" with the reason if their interval contains 0, or if a constraint is
+violated or cannot be judged. The exit code is 0, and the folder is written in any case.
 
 An objective has one or more goals, METRIC up or METRIC down, and constraints, METRIC <= P
 or METRIC >= P, where P is a policy or a number. cede help metrics lists the metrics.
@@ -130,8 +131,7 @@ func (c *command) resolve(cmd *cobra.Command) (*tune.Search, error) {
 	if c.space == ofRules {
 		search.Baselines = append([]string{c.policy}, slices.DeleteFunc(slices.Clone(c.baselines), others)...)
 	}
-	_, unread := c.workloads(0, 0)
-	errs = append(errs, err, unread)
+	errs = append(errs, err, c.readSources())
 	check := search.Check
 	if err != nil || invalid != nil {
 		check = search.CheckWorkloads
@@ -279,6 +279,9 @@ func (c *command) run(ctx context.Context, search *tune.Search) (err error) {
 		return err
 	}
 	if p.heldOut, err = c.workloads(c.draws, c.heldOutDraws); err != nil {
+		return err
+	}
+	if err := checkDistinct(slices.Concat(p.race, p.heldOut)); err != nil {
 		return err
 	}
 	search.Play, search.Round = p.play, p.note

@@ -2,8 +2,10 @@ package tune
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,17 +48,32 @@ type termView struct {
 	Constraint bool                `json:"constraint,omitempty"`
 	Gain       statistics.Interval `json:"gain"`
 	Pairs      int                 `json:"pairs"`
+	Result     string              `json:"result"`
+
+	interval string // as it is printed
 }
 
-// write writes the folder and the report of the selected policy.
+// write writes the folder and the report of the selected policy. On an error it removes what
+// it wrote, so that the search can be resumed with the same folder.
 func (p *player) write(ctx context.Context, result *tune.Result) (*view, error) {
+	if err := p.checkEmpty(); err != nil {
+		return nil, err // another command has written it meanwhile
+	}
+	v, err := p.writeFolder(ctx, result)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(p.dir))
+	}
+	return v, nil
+}
+
+func (p *player) writeFolder(ctx context.Context, result *tune.Result) (*view, error) {
 	v := &view{
 		Policy: result.Winner.Policy, Folder: p.dir, Report: p.html, Objective: p.goal.String(), Claim: result.Claim.String(), Better: result.Claim.Holds(),
 		Against: result.Claim.Against, Level: result.Claim.Level, Plays: result.Plays, HeldOut: len(p.heldOut),
 	}
 	for i, list := range [][]tune.Measure{result.Claim.Goals, result.Claim.Constraints} {
 		for _, m := range list {
-			t := termView{Term: m.Term, Constraint: i == 1, Pairs: m.Pairs}
+			t := termView{Term: m.Term, Constraint: i == 1, Pairs: m.Pairs, Result: resultOf(&m, i == 1), interval: intervalOf(&m)}
 			if m.Known {
 				t.Gain = m.Gain
 			}
@@ -167,15 +184,9 @@ func (p *player) writeReport(result *tune.Result, v *view) error {
 		}
 	}
 	d := compare.New(list)
-	var args []string
-	for _, a := range p.env.Args {
-		if a != "--resume" {
-			args = append(args, a)
-		}
-	}
-	d.Provenance = compare.Provenance{Command: cmdutil.ShellCommand(args), Program: p.env.Build.Version, Versions: versions}
+	d.Provenance = compare.Provenance{Command: cmdutil.RepeatableCommand(p.env.Args), Program: p.env.Build.Version, Versions: versions}
 	before := report.Preface{
-		Title: "cede policy tune: " + p.policy + " " + v.Claim, SummaryTitle: fmt.Sprintf("All metrics on the %d held-out workloads", len(p.heldOut)),
+		Title: "cede policy tune: " + p.policy + " " + v.Claim, SummaryTitle: "All metrics on the " + cmdutil.Count(len(p.heldOut), "held-out workload", "held-out workloads"),
 		Lead: p.lead(result, v), Tables: []report.Table{claimTable(result.Claim), candidateTable(p.goal, result), roundTable(result)},
 	}
 	return p.env.Write(p.html, func(w io.Writer) error { return report.WriteAfter(w, before, "cede policy tune", d) })
@@ -189,8 +200,8 @@ func (p *player) lead(result *tune.Result, v *view) []string {
 			"on %s that no candidate had played before.", v.Objective, cmdutil.Count(len(result.Candidates), "candidate", "candidates"),
 			cmdutil.Count(len(p.race), "workload", "workloads"), cmdutil.Thousands(v.Plays), cmdutil.Count(len(p.heldOut), "workload", "workloads")),
 	}
-	if len(p.tiesOnly) > 0 {
-		list = append(list, "Workloads of "+strings.Join(p.tiesOnly, ", ")+" differ in tie-breaks only: the intervals do not cover other workloads.")
+	if names := p.scenarios(); len(names) > 0 {
+		list = append(list, "Workloads of "+strings.Join(names, ", ")+" differ in tie-breaks only: the intervals do not cover other workloads.")
 	}
 	return list
 }
@@ -216,9 +227,11 @@ func resultOf(m *tune.Measure, constraint bool) string {
 	case m.Better():
 		return "better"
 	case m.Worse() && constraint:
-		return "violated"
+		return "violated by " + compare.Number(-m.Gain.Median)
 	case m.Worse():
 		return "worse"
+	case !m.Known && constraint:
+		return "not judged"
 	case constraint:
 		return "no violation is shown"
 	}
@@ -229,8 +242,8 @@ func claimTable(c *tune.Claim) report.Table {
 	t := report.Table{
 		Title: "The selected policy against " + c.Against,
 		Note: fmt.Sprintf("Medians of paired differences on held-out workloads, with exact intervals of %g %% confidence. A positive gain is an improvement; "+
-			"the gain of a constraint is its slack.", 100*c.Level),
-		Header: []string{"Term", "Gain", "Interval", "Workloads", "Result"},
+			"a negative slack of a constraint is a violation.", 100*c.Level),
+		Header: []string{"Term", "Gain or slack", "Interval", "Workloads", "Result"},
 	}
 	for i, list := range [][]tune.Measure{c.Goals, c.Constraints} {
 		for k := range list {
@@ -291,9 +304,9 @@ func (v *view) page(p cmdutil.Page) {
 		p.Printf("%s is %s\n", v.Policy, v.Claim)
 		p.Printf("%s, %g %% intervals of %s\n\n", v.Objective, 100*v.Level, cmdutil.Count(v.HeldOut, "held-out workload", "held-out workloads"))
 	}
-	t := cmdutil.NewTable("TERM", "GAIN", "INTERVAL")
+	t := cmdutil.NewTable("TERM", "GAIN OR SLACK", "INTERVAL", "RESULT")
 	for _, x := range v.Terms {
-		t.Row(x.Term, number(x.Gain.Median), number(x.Gain.Low)+" to "+number(x.Gain.High))
+		t.Row(x.Term, number(x.Gain.Median), x.interval, x.Result)
 	}
 	p.Table(t)
 	if !p.NoHeaders {

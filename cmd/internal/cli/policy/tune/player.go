@@ -28,48 +28,94 @@ type workload struct {
 	digest string
 }
 
-// workloads returns n workloads of each argument after the first skip ones, one argument
-// after the other for each draw. It returns an error that lists every unreadable argument.
-func (c *command) workloads(skip, n int) ([]*workload, error) {
-	list := make([]*workload, n*len(c.on))
+// A source is the content of an argument of --on: a description or a scenario.
+type source struct {
+	name string
+	spec *generate.Spec
+	file *simrun.ScenarioFile // if spec is nil
+}
+
+// readSources reads each argument of --on once: standard input cannot be read again, and a file
+// may change during the search. It returns an error that lists every unreadable argument.
+func (c *command) readSources() error {
 	var errs []error
-	for at, name := range c.on {
+	for _, name := range c.on {
 		spec, err := simrun.ReadDescription(c.env, name)
-		var fixed *simrun.ScenarioFile
-		if err != nil {
-			var other error
-			if fixed, other = simrun.ReadScenario(c.env, name); other != nil {
-				errs = append(errs, err)
-				continue
-			}
-			if !slices.Contains(c.tiesOnly, name) {
-				c.tiesOnly = append(c.tiesOnly, name)
-			}
-		} else {
-			spec.Seed += uint64(skip)
+		if err == nil {
+			c.sources = append(c.sources, source{name: name, spec: spec})
+			continue
 		}
-		for i := range n {
-			w := &workload{ScenarioFile: fixed, draw: skip + i + 1}
-			if fixed != nil {
-				own := *fixed.File
-				own.Seed += uint64(skip + i)
-				w.ScenarioFile = &simrun.ScenarioFile{File: &own, Path: name, Lines: fixed.Lines}
-				w.ties.Seed = max(own.Seed, 1) // 0 would order by ID
-			} else {
-				f, _, err := simrun.Generate(name, spec, func(generate.Progress) {})
-				if err != nil {
-					return nil, err
-				}
-				w.ScenarioFile = &simrun.ScenarioFile{File: f, Path: name}
-				spec.Seed++
-			}
-			if w.digest, err = runs.Digest(w.File); err != nil {
-				return nil, err
-			}
-			list[i*len(c.on)+at] = w
+		file, other := simrun.ReadScenario(c.env, name)
+		if other != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c.sources = append(c.sources, source{name: name, file: file})
+	}
+	return cmdutil.JoinProblems("--on", errs...)
+}
+
+// scenarios returns the arguments of --on that are scenarios, each once: their workloads differ in
+// tie-breaks only.
+func (c *command) scenarios() (names []string) {
+	for i := range c.sources {
+		if s := &c.sources[i]; s.spec == nil && !slices.Contains(names, s.name) {
+			names = append(names, s.name)
 		}
 	}
-	return list, cmdutil.JoinProblems("--on", errs...)
+	return names
+}
+
+// workloads returns n workloads of each source after the first skip ones, one source after the
+// other for each draw.
+func (c *command) workloads(skip, n int) ([]*workload, error) {
+	list := make([]*workload, 0, n*len(c.sources))
+	for draw := skip; draw < skip+n; draw++ {
+		for i := range c.sources {
+			w, err := c.sources[i].workload(draw)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, w)
+		}
+	}
+	return list, nil
+}
+
+// workload returns a draw of a source, from 0.
+func (s *source) workload(draw int) (w *workload, err error) {
+	w = &workload{draw: draw + 1}
+	if s.spec != nil {
+		spec := *s.spec
+		spec.Seed += uint64(draw)
+		f, _, err := simrun.Generate(s.name, &spec, func(generate.Progress) {})
+		if err != nil {
+			return nil, err
+		}
+		w.ScenarioFile = &simrun.ScenarioFile{File: f, Path: s.name}
+	} else {
+		own := *s.file.File
+		own.Seed = max(own.Seed, 1) + uint64(draw) // 0 would order ties by ID
+		w.ScenarioFile = &simrun.ScenarioFile{File: &own, Path: s.name, Lines: s.file.Lines}
+		w.ties.Seed = own.Seed
+	}
+	w.digest, err = runs.Digest(w.File)
+	return w, err
+}
+
+// checkDistinct returns an error if two workloads have the same name and seed. One workload
+// that counts twice would narrow the intervals, and one of the race would not be held out.
+func checkDistinct(list []*workload) error {
+	seen := map[runs.Name]*workload{}
+	for _, w := range list {
+		name := runs.Name{Scenario: w.Name, Seed: w.Seed}
+		if other := seen[name]; other != nil {
+			return cmdutil.Usagef("rename one of them, or set seeds that differ by at least the number of all draws",
+				"--on %s and --on %s result in the same workload: scenario %s with seed %d", other.Path, w.Path, w.Name, w.Seed)
+		}
+		seen[name] = w
+	}
+	return nil
 }
 
 // A player plays policies on workloads, several at a time, except for those that are stored.

@@ -3,16 +3,19 @@ package tune_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cede-scheduler/cede/cmd/internal/app"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/clitest"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/cmdutil"
 	"github.com/cede-scheduler/cede/cmd/internal/cli/policy"
@@ -157,6 +160,119 @@ func TestTune_ResumesToTheSameBytes(t *testing.T) {
 	}
 }
 
+// openedFiles records the files that are opened.
+type openedFiles struct {
+	cmdutil.OS
+	names *[]string
+}
+
+func (f openedFiles) Open(name string) (fs.File, error) {
+	*f.names = append(*f.names, name)
+	return f.OS.Open(name)
+}
+
+// A constraint that is shown to be violated is reported with the amount, next to the goals that
+// improve. The description is read once.
+func TestTune_ReportsViolationsByTheirAmount(t *testing.T) {
+	folder(t)
+	var opened []string
+	args := []string{"tune", "protect?minRuntime=1m", "--on", "spec.yaml", "--objective", "goodput up, placed >= 1000", "--draws", "5", "--held-out", "8", "--plays", "90", "-w", "out"}
+	w, exit := run(t.Context(), openedFiles{names: &opened}, args...)
+	if exit != cmdutil.ExitOK {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	for _, want := range []string{"constraint \"placed >= 1000\" is violated by ", "(no candidate met it in the race)", "GAIN OR SLACK", " violated by "} {
+		if !strings.Contains(w.Out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &w.Out)
+		}
+	}
+	opened = slices.DeleteFunc(opened, func(name string) bool { return name != "spec.yaml" })
+	if len(opened) != 1 {
+		t.Errorf("spec.yaml is opened %d times", len(opened))
+	}
+}
+
+// failingFiles cannot write reports.
+type failingFiles struct{ cmdutil.OS }
+
+func (f failingFiles) Write(name string, write func(io.Writer) error) error {
+	if strings.HasSuffix(name, "report.html") {
+		return &fs.PathError{Op: "write", Path: name, Err: syscall.ENOSPC}
+	}
+	return f.OS.Write(name, write)
+}
+
+// A search that cannot write its folder removes it and keeps its plays: --resume continues
+// with the same folder.
+func TestTune_ResumesIfTheFolderCouldNotBeWritten(t *testing.T) {
+	folder(t)
+	w, exit := run(t.Context(), failingFiles{}, arguments...)
+	if exit == cmdutil.ExitOK || !strings.Contains(w.Err.String(), "no space left") || !strings.Contains(w.Err.String(), "kept in out/calm.runs") {
+		t.Fatalf("exit %d:\n%s", exit, &w.Err)
+	}
+	if w, exit := run(t.Context(), cmdutil.OS{}, append(slices.Clip(arguments), "--resume")...); exit != cmdutil.ExitOK {
+		t.Errorf("exit %d:\n%s", exit, &w.Err)
+	}
+}
+
+// occupyingFiles writes a file to the folder of the result at the first write of finished runs.
+type occupyingFiles struct{ cmdutil.OS }
+
+func (f occupyingFiles) Write(name string, write func(io.Writer) error) error {
+	if strings.HasSuffix(name, ".runs") {
+		if err := errors.Join(os.MkdirAll("out/calm", 0o777), os.WriteFile("out/calm/policy.yaml", []byte("other"), 0o666)); err != nil {
+			return err
+		}
+	}
+	return f.OS.Write(name, write)
+}
+
+func TestTune_RefusesAFolderThatAnotherCommandWroteMeanwhile(t *testing.T) {
+	folder(t)
+	w, exit := run(t.Context(), occupyingFiles{}, arguments...)
+	if exit != cmdutil.ExitUsage || !strings.Contains(w.Err.String(), "folder out/calm is not empty") {
+		t.Errorf("exit %d:\n%s", exit, &w.Err)
+	}
+	if files := content(t, "out/calm"); len(files) != 1 || files["/policy.yaml"] != "other" {
+		t.Errorf("the folder has changed: %v", files)
+	}
+}
+
+// A file in the place of the folder is retained.
+func TestTune_RefusesAFileInThePlaceOfTheFolder(t *testing.T) {
+	folder(t)
+	if err := os.WriteFile("taken", []byte("own"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	w, exit := run(t.Context(), cmdutil.OS{}, append(slices.Clip(arguments), "-w", "taken")...)
+	if text, err := os.ReadFile("taken"); exit != cmdutil.ExitUsage || err != nil || string(text) != "own" {
+		t.Errorf("exit %d, %q, %v:\n%s", exit, text, err, &w.Err)
+	}
+}
+
+// One workload must not count twice, nor be both raced on and held out.
+func TestTune_RefusesWorkloadsThatCountTwice(t *testing.T) {
+	folder(t)
+	for name, text := range map[string]string{
+		"same.yaml": spec, "overlap.yaml": strings.Replace(spec, "seed: 1", "seed: 8", 1), "distinct.yaml": strings.Replace(spec, "seed: 1", "seed: 13", 1),
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for other, want := range map[string]string{
+		"spec.yaml":     "--on spec.yaml and --on spec.yaml result in the same workload: scenario small with seed 1",
+		"same.yaml":     "--on spec.yaml and --on same.yaml result in the same workload",
+		"overlap.yaml":  "--on overlap.yaml and --on spec.yaml result in the same workload: scenario small with seed 8",
+		"distinct.yaml": "metric queueDelay is absent", // the next check
+	} {
+		w, exit := run(t.Context(), cmdutil.OS{}, append(slices.Clip(arguments), "--on", other, "-w", strings.TrimSuffix(other, ".yaml"), "--plays", "900", "--objective", "queueDelay up")...)
+		if exit == cmdutil.ExitOK || !strings.Contains(w.Err.String(), want) {
+			t.Errorf("%s: exit %d:\n%s", other, exit, &w.Err)
+		}
+	}
+}
+
 func TestTune_ResumeRefusesOtherInput(t *testing.T) {
 	folder(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -248,6 +364,8 @@ func TestTune_ListsEveryProblem(t *testing.T) {
 // 300 plays of the preset contended, with the report and the folder. The target is five
 // minutes on two cores.
 func BenchmarkTune_300PlaysOfContended(b *testing.B) {
+	app.TuneForCommand()
+	b.Cleanup(app.TuneForService)
 	b.Chdir(b.TempDir())
 	for b.Loop() {
 		w, exit := run(b.Context(), cmdutil.OS{}, "tune", "protect", "--on", "contended", "--objective", "goodput up, victims <= default", "--plays", "300", "-w", "tuned")
