@@ -26,8 +26,8 @@ RACE_PACKAGES := $(addprefix ./,core/agent core/agent/driver/exec core/agent/mem
 	core/replication/raftshim core/rpc core/scheduler core/server core/server/evalqueue core/server/groupcommit core/server/heartbeat \
 	core/server/membership core/state core/storage core/storage/raftlog core/worker gossip plugins/internal/guestlog \
 	plugins/process plugins/registry plugins/wasm)
-# With reduced counts, the first ones run without it, and under it only the tests whose goroutines
-# share most memory. The others run under it only, except for the tests that are skipped there.
+# Of the first ones only the tests whose goroutines share most memory do; make soak runs all of them.
+# With reduced counts the others run under it only, except for the tests that are skipped there.
 RACE_SELECTED := $(addprefix ./,core/api core/preempt core/server core/storage gossip plugins/process plugins/registry \
 	plugins/wasm)
 RACE_SHARED   := TestAPI_ServesConcurrentRequests TestBlockingQuery_EndsWithCallerOrServer TestBlockingQuery_SeesChangeDuringSetup \
@@ -64,7 +64,7 @@ TEST_PARALLEL ?= 4
 # Most of the memory of a test is garbage, so that the heap may grow before a collection.
 TEST_GOGC     ?= 400
 # With reduced counts a test runs with or without the race detector; with normal ones, as in
-# .ci/run, all run without it, and all of RACE_PACKAGES under it too.
+# .ci/run, all run without it, and some under it too.
 COUNTS        ?= reduced
 TEST_FLAGS     = -vet off -p $(TEST_PACKAGES) -parallel $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT)
 SOAK_TIMEOUT ?= 12h
@@ -142,15 +142,14 @@ pool: build ## three servers and ten nodes on loopback; the leader is killed
 test: ## every test with reduced counts, under the race detector where it matters; COUNTS=normal
 ifeq ($(COUNTS),normal)
 	GOGC=$(TEST_GOGC) $(GO) test $(TEST_FLAGS) ./...
-	$(call race,$(TEST_FLAGS),GOGC=$(TEST_GOGC),$(RACE_PACKAGES))
 else ifneq ($(COUNTS),reduced)
 	@echo 'make test: COUNTS is $(COUNTS): must be reduced or normal' >&2; exit 2
 else
 	$(QUICK) $(GO) test $(TEST_FLAGS) $(if $(HAS_RACE),$$($(call packages_but,$(RACE_ONLY))),./...)
 	$(if $(HAS_RACE),$(QUICK) $(GO) test $(TEST_FLAGS) -run '$(RACE_SKIPPED)' $(RACE_PARTIAL))
+endif
 	$(call race,$(TEST_FLAGS),$(QUICK),$(RACE_ONLY))
 	$(if $(HAS_RACE),$(call race,$(TEST_FLAGS) -run '^($(subst $(SPACE),|,$(strip $(RACE_SHARED))))$$',$(QUICK),$(RACE_SELECTED)))
-endif
 
 QUICK     = CEDE_QUICK=1 GOGC=$(TEST_GOGC)
 EMPTY    :=

@@ -10,15 +10,16 @@ import (
 	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 )
 
-// python returns an interpreter that has the modules. It skips the test if there is none.
-// The packages of the system belong to /usr/bin/python3, which may not come first in PATH.
+// python returns an interpreter on PATH that has the modules. It skips the test if there is
+// none. The packages of the system belong to its own interpreter, which may not come first.
 func python(t *testing.T, packages string, modules ...string) string {
 	t.Helper()
 	check := "import sys; assert sys.version_info >= (3, 10)"
 	for _, m := range modules {
 		check += "; import " + m
 	}
-	for _, program := range []string{"/usr/bin/python3", "python3"} {
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		program := filepath.Join(folder, "python3")
 		if exec.CommandContext(t.Context(), program, "-c", check).Run() == nil {
 			return program
 		}

@@ -15,8 +15,8 @@ import (
 // Three nodes are full of instances of equal priority when the recording starts. A job, a
 // gang that fits, a gang that does not, a job of a priority in between, two stopped jobs and
 // another gang follow. A replay under the policy of the server decides the same each time, and
-// one under a policy that protects these instances does not. Updated jobs are not recorded
-// exactly: the recording notes that each version is a job of its own.
+// one under a policy that protects these instances does not. One update changes nothing that
+// decisions depend on; of any other the recording notes that it is a job of its own.
 func TestRecord_ReplayUnderSamePolicyDecidesAsTheServer(t *testing.T) {
 	t.Parallel()
 	server := newServer(t, "", fullLogConfig)
@@ -59,6 +59,7 @@ func (r *recordedServer) checkReplay(policy string) {
 	r.run(id("train"), "batch", 90, 3, true)
 	r.run(id("large"), "batch", 95, 20, true) // evicts nothing
 	r.run(id("middle"), "service", 50, 2, false)
+	r.update(id("web")) // its instances continue
 	r.stop(id("web"))
 	r.stop(id("train"))
 	late := 70
@@ -91,6 +92,17 @@ func (r *recordedServer) run(id, kind string, priority, count int, gang bool) {
 	j := guestJob(id, priority, 400)
 	j.Type, j.AllAtOnce, j.TaskGroups[0].Count = kind, gang, &count
 	_, err := r.c.Jobs().Register(r.t.Context(), j, nil)
+	must(r.t, err)
+	r.settle()
+}
+
+// update registers a job under another name, which replaces no instance.
+func (r *recordedServer) update(id string) {
+	r.t.Helper()
+	j, _, err := r.c.Jobs().Get(r.t.Context(), id, nil)
+	must(r.t, err)
+	j.Name = "renamed"
+	_, err = r.c.Jobs().Register(r.t.Context(), j, nil)
 	must(r.t, err)
 	r.settle()
 }

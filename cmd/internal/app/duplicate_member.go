@@ -72,13 +72,22 @@ func (t *poolMember) forgetFailedOnce(now time.Time) {
 	for _, s := range t.server.log.Stats().Servers {
 		inRaft[string(s.ID)] = true
 	}
-	if len(inRaft) == 0 {
-		return // it has no log yet, so that its identity cannot be compared
+	for _, m := range forgettable(t.gossip.Members(), inRaft, now) {
+		t.server.env.log.Info("failed member removed", "id", m.ID, "address", m.Addr)
+		t.gossip.Forget(m.ID)
 	}
-	for _, m := range t.gossip.Members() {
+}
+
+// forgettable returns the members that have failed for longer than forgetAfter and are not in
+// the Raft configuration. It returns nil if that is empty, because the server has no log yet.
+func forgettable(members []gossip.Member, inRaft map[string]bool, now time.Time) (list []gossip.Member) {
+	if len(inRaft) == 0 {
+		return nil
+	}
+	for _, m := range members {
 		if m.Status == gossip.Failed && !inRaft[m.ID] && now.Sub(m.Since) > forgetAfter {
-			t.server.env.log.Info("failed member removed", "id", m.ID, "address", m.Addr)
-			t.gossip.Forget(m.ID)
+			list = append(list, m)
 		}
 	}
+	return list
 }

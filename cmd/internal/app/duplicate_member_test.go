@@ -51,8 +51,7 @@ func alive(s *started) (n int) {
 	return n
 }
 
-// A failed server that is in Raft stays listed; if it is not in Raft, it is removed
-// after an hour.
+// A failed server that is in Raft stays listed. Once it is not in Raft, it is removed.
 func TestPool_RemovesFailedMemberOutsideRaft(t *testing.T) {
 	t.Parallel()
 	a, at := pooled(t, nil)
@@ -74,12 +73,27 @@ func TestPool_RemovesFailedMemberOutsideRaft(t *testing.T) {
 		}
 		return len(a.server.log.Stats().Servers) == 2
 	})
-	a.server.pool.forgetFailedOnce(time.Now().Add(forgetAfter / 2))
-	if _, there := a.server.pool.member(id); !there {
-		t.Error("the server is removed from the list at once")
-	}
 	a.server.pool.forgetFailedOnce(time.Now().Add(2 * forgetAfter))
 	if _, there := a.server.pool.member(id); there {
 		t.Error("the server is not removed from the list")
+	}
+}
+
+// A failed member outside Raft is removed after an hour, and members in other states never.
+func TestForgettable_FailedMembersOutsideRaftAfterAnHour(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	members := []gossip.Member{
+		{ID: "old", Status: gossip.Failed, Since: now.Add(-forgetAfter - 1)},
+		{ID: "recent", Status: gossip.Failed, Since: now.Add(-forgetAfter)},
+		{ID: "voter", Status: gossip.Failed, Since: now.Add(-2 * forgetAfter)},
+		{ID: "alive", Status: gossip.Alive, Since: now.Add(-2 * forgetAfter)},
+		{ID: "left", Status: gossip.Left, Since: now.Add(-2 * forgetAfter)},
+	}
+	if list := forgettable(members, map[string]bool{"voter": true}, now); len(list) != 1 || list[0].ID != "old" {
+		t.Errorf("%+v are removed, want old", list)
+	}
+	if list := forgettable(members, nil, now); list != nil {
+		t.Errorf("%+v are removed without a log", list)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cede-scheduler/cede/cmd/internal/cedetest"
 	"github.com/cede-scheduler/cede/sdk/policytest/soak"
@@ -87,6 +88,7 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 				}
 			}
 			p := newPage(t, bin)
+			begin := time.Now()
 			after := block.ReplaceAllStringFunc(string(before), func(whole string) string {
 				parts := block.FindStringSubmatch(whole)
 				language, content := parts[1], parts[2]
@@ -117,6 +119,7 @@ func TestPages_ShowTheOutputOfTheirCommands(t *testing.T) {
 				}
 				return "```console\n$ " + command + "\n" + abridge(p.run(command), output) + "```\n"
 			})
+			t.Logf("the commands took %v", time.Since(begin).Round(100*time.Millisecond))
 			switch {
 			case after == string(before) || t.Failed():
 			case *update:

@@ -16,7 +16,7 @@ import (
 // detector. Both ignore cached results, and have a timeout for full counts.
 func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 	t.Parallel()
-	soak, test := goTests(t, 2, "soak"), goTests(t, 2, "test", "COUNTS=normal")
+	soak, test := goTests(t, 2, "soak"), goTests(t, 3, "test", "COUNTS=normal")
 	for i, command := range soak {
 		for _, flag := range []string{"CEDE_SOAK=1", "-count 1", "-timeout 12h"} {
 			if !strings.Contains(command, flag+" ") {
@@ -30,7 +30,10 @@ func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 	if got := patterns(soak[0]); !slices.Equal(got, []string{"./..."}) {
 		t.Errorf("make soak runs the packages %v without the race detector, want all", got)
 	}
-	if got, want := patterns(soak[1]), patterns(test[1]); !slices.Equal(got, want) || len(got) == 0 {
+	got, want := patterns(soak[1]), slices.Concat(patterns(test[1]), patterns(test[2]))
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || len(got) == 0 {
 		t.Errorf("make soak runs the packages %v under the race detector, make test runs %v", got, want)
 	}
 	requireBuilt(t)
@@ -39,19 +42,23 @@ func TestSoak_RunsEveryTestWithFullCounts(t *testing.T) {
 // TestMake_RunsEveryTest checks that with reduced counts `make test` leaves out a package only
 // if it runs under the race detector, and that it runs the tests of these packages that are
 // skipped there. Of other packages, it runs selected tests under the race detector. CI uses
-// normal counts, with which every package runs without it too, and all of these under it.
+// normal counts, with which every package runs without it too, and the same tests under it.
 func TestMake_RunsEveryTest(t *testing.T) {
 	t.Parallel()
-	test, normal := goTests(t, 4, "test"), goTests(t, 2, "test", "COUNTS=normal")
+	test, normal := goTests(t, 4, "test"), goTests(t, 3, "test", "COUNTS=normal")
 	for i, command := range test {
 		if !strings.Contains(command, "CEDE_QUICK=1 ") || strings.Contains(command, " -race ") != (i >= 2) {
 			t.Errorf("command %d of make test must use reduced counts, and the race detector if it is one of the last two: %s", i+1, command)
 		}
 	}
 	partial, raced, selected := patterns(test[1]), patterns(test[2]), patterns(test[3])
-	all := slices.Sorted(slices.Values(slices.Concat(raced, selected)))
-	if !slices.Equal(patterns(normal[0]), []string{"./..."}) || !slices.Equal(slices.Sorted(slices.Values(patterns(normal[1]))), all) || strings.Contains(normal[0]+normal[1], "CEDE_QUICK=") {
-		t.Errorf("make test COUNTS=normal must run all packages, and %v under the race detector: %q", all, normal)
+	if !slices.Equal(patterns(normal[0]), []string{"./..."}) || strings.Contains(normal[0], "CEDE_QUICK=") {
+		t.Errorf("make test COUNTS=normal must run all packages with normal counts: %s", normal[0])
+	}
+	for i, command := range normal[1:] {
+		if reduced := strings.Replace(test[i+2], " -p 4 ", " -p 3 ", 1); command != reduced {
+			t.Errorf("make test COUNTS=normal must use the race detector as make test does:\n%s\n%s", command, reduced)
+		}
 	}
 	if ci := read(t, ".ci/run"); !strings.Contains(ci, "\nmake test COUNTS=normal\n") {
 		t.Error(".ci/run must run make test COUNTS=normal")
