@@ -1,12 +1,14 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,7 +74,11 @@ func TestConsole_PlaysStoriesInBrowser(t *testing.T) {
 	if _, err := registrar.NodeAgent().Register(t.Context(), &client.Node{ID: "node-1", Datacenter: "dc1", Capacity: map[string]int64{"cpu": 4000}}, "secret-of-node-1"); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), node, "test/browser.mjs")
+	// Every step of a story has a limit of its own; this one ends a browser that hangs altogether.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "test/browser.mjs")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // which ends the browser too
 	cmd.Dir = ui
 	cmd.Env = append(os.Environ(), "CEDE_URL="+s.URL(), "CEDE_CHROMIUM="+chromium, "CEDE_SECURE_URL="+secure.URL(), "CEDE_SECURE_TOKEN="+token,
 		"CEDE_EVENTS="+strconv.Itoa(soak.Count(8_000, 50_000)))

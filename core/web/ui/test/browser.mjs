@@ -23,15 +23,23 @@ let failed = 0;
 /** The window of a story without options. */
 const desktop = { viewport: { width: 1280, height: 900 }, colorScheme: "light" };
 
-// All stories share one page: opening another takes longer than most of them. What the browser
-// reports is collected per story.
-const page = await (await browser.newContext()).newPage();
+// All stories share one page: opening another takes longer than most of them. It is replaced
+// after a story that did not end. What the browser reports is collected per story.
+let page = await newPage();
 let problems = [];
-page.setDefaultTimeout(60_000);
-page.on("console", (m) => m.type() === "error" && problems.push(m.text() + " " + m.location().url));
-page.on("pageerror", (e) => problems.push(String(e)));
-page.on("dialog", (d) => (problems.push("dialog: " + d.message()), d.dismiss()));
-page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && !/^(blob|about):/.test(r.url()) && problems.push("request to " + r.url()));
+let unanswered = new Set(); // URLs of requests that wait for their response
+
+async function newPage() {
+  const p = await (await browser.newContext()).newPage();
+  p.setDefaultTimeout(60_000);
+  p.on("console", (m) => m.type() === "error" && problems.push(m.text() + " " + m.location().url));
+  p.on("pageerror", (e) => problems.push(String(e)));
+  p.on("dialog", (d) => (problems.push("dialog: " + d.message()), d.dismiss()));
+  p.on("request", (r) => (unanswered.add(r.url()), new URL(r.url()).origin !== new URL(url).origin && !/^(blob|about):/.test(r.url()) && problems.push("request to " + r.url())));
+  p.on("response", (r) => unanswered.delete(r.url()));
+  p.on("requestfailed", (r) => unanswered.delete(r.url()));
+  return p;
+}
 
 /** Opens a page of the console as if it were the first one. */
 async function open(path, { viewport, colorScheme }) {
@@ -40,9 +48,19 @@ async function open(path, { viewport, colorScheme }) {
   await page.emulateMedia({ colorScheme });
   // A blank page in between would start another process. The page of the story before may
   // report problems until this one replaces it.
-  page.once("framenavigated", () => (problems = []));
+  page.once("framenavigated", () => ((problems = []), (unanswered = new Set())));
   await page.goto(url + path);
-  await page.getByRole("status").getByText("live").waitFor();
+  await connected();
+}
+
+/** Waits until the page follows the events of the server. */
+async function connected() {
+  const status = page.getByRole("status");
+  await status.getByText("live").waitFor().catch(async () => {
+    const text = await status.textContent({ timeout: 1000 }).catch(() => "missing");
+    const painted = await within(1000, page.evaluate(() => new Promise((done) => requestAnimationFrame(() => done("paints"))))).catch(() => "does not paint");
+    throw new Error(`the status is ${text} instead of live, the page ${painted}, and waits for: ${[...unanswered].join(" ") || "no response"}`);
+  });
 }
 
 function check(condition, text) {
@@ -72,33 +90,41 @@ async function accessible() {
 async function within(milliseconds, promise) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not ended after ${milliseconds / 1000} s`)), milliseconds);
+    timer = setTimeout(() => reject(new Late(`not ended after ${milliseconds / 1000} s`)), milliseconds);
   });
   try {
-    await Promise.race([promise, late]);
+    return await Promise.race([promise, late]);
   } finally {
     clearTimeout(timer);
   }
 }
 
+class Late extends Error {}
+
 async function story(name, path, play, options, { secure = false, picture = true } = {}) {
   if (process.env.CEDE_STORY && !process.env.CEDE_STORY.split(",").includes(name)) return;
   const start = performance.now();
   try {
-    await open(path, { ...desktop, ...options });
+    await within(180_000, open(path, { ...desktop, ...options }));
     await within(180_000, play());
-    // Stories without a picture are about behaviour: they end on pages of other stories.
-    if (picture || secure || process.env.CEDE_SOAK) await accessible();
-    // A browser reports the responses 401 that the sign-in begins with.
-    const unexpected = secure ? problems.filter((p) => !p.includes("401") && !p.includes(process.env.CEDE_SECURE_URL)) : problems;
-    check(unexpected.length === 0, unexpected.join("; "));
-    if (picture) await pictures.check(name.replaceAll(" ", "-"), page);
-    if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
+    await within(120_000, checkPage(name, secure, picture));
     console.log("ok", name, `(${((performance.now() - start) / 1000).toFixed(1)} s)`);
   } catch (err) {
     failed++;
     console.log("not ok", name + ":", err instanceof Error ? err.message.replaceAll("\n", " ") : err);
+    if (err instanceof Late) page = await within(60_000, newPage());
   }
+}
+
+/** Checks what a story left on the page, and takes its picture. */
+async function checkPage(name, secure, picture) {
+  // Stories without a picture are about behaviour: they end on pages of other stories.
+  if (picture || secure || process.env.CEDE_SOAK) await accessible();
+  // A browser reports the responses 401 that the sign-in begins with.
+  const unexpected = secure ? problems.filter((p) => !p.includes("401") && !p.includes(process.env.CEDE_SECURE_URL)) : problems;
+  check(unexpected.length === 0, unexpected.join("; "));
+  if (picture) await pictures.check(name.replaceAll(" ", "-"), page);
+  if (shots) await page.screenshot({ path: `${shots}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
 }
 
 async function put(path, body, query = "") {
@@ -510,7 +536,7 @@ await story("restarted server", "/ui/servers", async () => {
   await page.route("**/v1/event/stream?*", (route) => (maps > 1 ? route.continue() : route.fulfill({ contentType: "text/event-stream", body: 'event: ahead\ndata: {"Newest":1}\n\n' })));
   await page.reload();
   for (const end = Date.now() + 60_000; maps < 2; await page.waitForTimeout(100)) check(Date.now() < end, "the page did not read the map again");
-  await page.getByRole("status").getByText("live").waitFor();
+  await connected();
 }, {}, { picture: false });
 
 // Names are shown as text.
@@ -548,5 +574,5 @@ await story("large map", "/ui/servers", async () => {
     `${Math.round(drawn.afterMap)} ms after its data; the page used ${Math.round(1000 * busy)} ms of processor time`);
 }, {}, { picture: false });
 
-await browser.close();
+await within(30_000, browser.close()).catch((err) => console.log(`# closing the browser: ${err.message}`));
 process.exit(failed > 0 ? 1 : 0);
