@@ -1,5 +1,5 @@
 // Pages have stable addresses below /ui.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Location {
   page: string; // first segment below /ui; "" is the overview
@@ -32,7 +32,7 @@ export function navigate(href: string, replace = false): void {
 /** Returns the location, and renders again when it changes. */
 export function useLocation(): Location {
   const [at, set] = useState(current);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const update = () => set(current());
     changed.addEventListener("change", update);
     window.addEventListener("popstate", update);

@@ -1,5 +1,5 @@
 // The state that all pages share: the session, the cluster, and recent evictions.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { APIError, get, onUnauthenticated, token, type AgentSelf, type ClusterMap, type Event, type Token } from "./api";
 import { Cluster } from "./cluster";
 import { follow } from "./stream";
@@ -170,7 +170,8 @@ onUnauthenticated((err) => store.deny(err));
 /** Renders the component again when the store changes. */
 export function useStore(): Store {
   const [, set] = useState(0);
-  useEffect(() => store.subscribe(() => set((n) => n + 1)), []);
+  // An effect runs after the page is painted, and misses a change before that.
+  useLayoutEffect(() => store.subscribe(() => set((n) => n + 1)), []);
   return store;
 }
 
