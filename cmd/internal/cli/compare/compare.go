@@ -66,9 +66,9 @@ of each workload. Scenario files with the same name and different seeds count as
 An interrupted comparison keeps its finished runs in a file beside that of --html, or in
 compare-DIGEST.runs, whose name depends on the files, policies and settings. The same
 command with --resume plays the others only. It is refused if a scenario, a policy or cede
-itself has changed. Without --resume a comparison is refused while that file exists,
-because it would replace the finished runs. A file compare.runs is of an earlier version
-of cede, and cannot be continued.
+itself has changed, or if a run in the file does not match its checksum. Without --resume
+a comparison is refused while that file exists, because it would replace the finished
+runs. Files of earlier versions of cede have no checksums, and cannot be continued.
 
 With --bound, each evaluation that evicts or leaves work unplaced is compared with the
 cheapest possible answer over the whole cluster. The report states how far each policy

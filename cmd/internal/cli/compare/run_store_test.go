@@ -2,6 +2,8 @@ package compare
 
 import (
 	"context"
+	"fmt"
+	"hash/crc32"
 	"io"
 	"maps"
 	"slices"
@@ -95,10 +97,22 @@ func resumeContinues(t *testing.T, resumed []string) {
 		t.Error("the resumed comparison left r.html.runs")
 	}
 	// The finished run is not played again: a changed figure of it is in the result.
-	w.Files["r.html.runs"] = strings.Replace(finished, `"placed":`, `"placed":777`, 1)
+	w.Files["r.html.runs"] = changedRun(t, finished, `"placed":`, `"placed":777`)
 	if exit := compareCommand(t.Context(), w, append(slices.Clip(resumed), "--resume")...); exit != cmdutil.ExitOK || !strings.Contains(w.Out.String(), `"placed":777`) {
 		t.Errorf("exit %d, the stored run was not used:\n%s%s", exit, &w.Err, &w.Out)
 	}
+}
+
+// changedRun returns a file of one run in which old is replaced, with a checksum that matches.
+func changedRun(t *testing.T, file, old, changed string) string {
+	t.Helper()
+	head, run, ok := strings.Cut(strings.TrimSuffix(file, "}\n"), `"crc32c":"`)
+	if !ok || !strings.Contains(run, old) {
+		t.Fatalf("no checksum or no %s in\n%s", old, file)
+	}
+	_, run, _ = strings.Cut(run, `","run":`)
+	run = strings.Replace(run, old, changed, 1)
+	return fmt.Sprintf("%s\"crc32c\":\"%08x\",\"run\":%s}\n", head, crc32.Checksum([]byte(run), crc32.MakeTable(crc32.Castagnoli)), run)
 }
 
 func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
@@ -111,17 +125,23 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 	}{
 		"scenario": {strings.Replace(scenario, "priority: 90", "priority: 91", 1), finished, resumed, "is not the one that was played"},
 		"policy": {
-			scenario, strings.Replace(finished, `"policyVersion":"sha256:`, `"policyVersion":"sha256:f`, 1), resumed,
+			scenario, changedRun(t, finished, `"policyVersion":"sha256:`, `"policyVersion":"sha256:f`), resumed,
 			"policy default is not the one that was played",
 		},
-		"program":       {scenario, strings.Replace(finished, `"program":"v0"`, `"program":"v9"`, 1), resumed, "its runs are of cede v9, not of v0"},
+		"program":       {scenario, changedRun(t, finished, `"program":"v0"`, `"program":"v9"`), resumed, "its runs are of cede v9, not of v0"},
 		"setting":       {scenario, finished, append([]string{"--on-fault", "default"}, resumed...), "was played with grants [], --on-fault deny"},
 		"bounds":        {scenario, finished, append([]string{"--bound"}, resumed...), "--timing=false, not with grants"},
 		"other command": {scenario, finished, []string{"s.yaml", "-p", "aging", "-p", "nomad", "--html", "r.html"}, "does not play its run of"},
 		"no file":       {scenario, "", resumed, "cannot resume: r.html.runs"},
 		"empty":         {scenario, "\n", resumed, "cannot resume r.html.runs: it contains no finished run"},
-		"not a file":    {scenario, "version: 1\n", resumed, "it is not a file of finished runs"},
-		"no metrics":    {scenario, strings.Replace(finished, `"metrics":{`, `"metricz":{`, 1), resumed, "under default has no metrics"},
+		"not a file":    {scenario, "version: 1\n", resumed, "the run in line 1 is damaged: invalid character 'v'"},
+		"no metrics":    {scenario, changedRun(t, finished, `"metrics":{`, `"metricz":{`), resumed, "the run in line 1 is damaged: it has no metrics"},
+		"older version": {scenario, `{"version":2,"scenario":"s"}` + "\n", resumed, "cannot resume r.html.runs: it has version 2, expected 3"},
+		"changed figure": {
+			scenario, finished + strings.Replace(finished, `"placed":`, `"placed":7`, 1), resumed,
+			"cannot resume r.html.runs: the run in line 2 is damaged: its checksum does not match",
+		},
+		"cut off": {scenario, finished + finished[:len(finished)/2], resumed, "the run in line 2 is damaged: unexpected end of JSON input"},
 	} {
 		w.Files["s.yaml"], w.Files["r.html.runs"] = tc.scenario, tc.runs
 		if tc.runs == "" {
@@ -136,7 +156,10 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 			t.Errorf("%s: wrong hint: %s", name, &w.Err)
 		}
 		// No command can resume a damaged file.
-		if repeats, damaged := strings.Contains(w.Err.String(), "the interrupted command"), name == "empty" || name == "not a file" || name == "no metrics"; repeats == damaged {
+		if repeats, damaged := strings.Contains(w.Err.String(), "the interrupted command"), strings.Contains(tc.want, "is damaged") || name == "empty" || name == "older version"; repeats == damaged {
+			t.Errorf("%s: wrong hint: %s", name, &w.Err)
+		}
+		if removes := strings.Contains(w.Err.String(), "of the file to play its run again"); removes != strings.Contains(tc.want, "is damaged") {
 			t.Errorf("%s: wrong hint: %s", name, &w.Err)
 		}
 		if w.Files["r.html.runs"] != tc.runs {

@@ -2,9 +2,11 @@ package runs
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
@@ -16,8 +18,11 @@ import (
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
-// version is the version of the file. Another version is refused.
-const version = 2
+// version is the version of the file. Another version is refused: the records of version 2
+// and earlier have no checksum.
+const version = 3
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // every is the minimum interval between two writes of the file.
 const every = 5 * time.Second
@@ -54,9 +59,19 @@ type Input struct {
 	Program  string `json:"program"`
 }
 
-// A Run is a line of the file: a finished run without the figures that the command computes.
+// A record is a line of the file. Each has a checksum of its own, so that one damaged record
+// costs one run.
+type record struct {
+	Version  int             `json:"version"` // of the file
+	Checksum string          `json:"crc32c"`  // CRC32C of run, in hexadecimal
+	Run      json.RawMessage `json:"run"`
+}
+
+// checksumOf returns the checksum of an encoded run.
+func checksumOf(run []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(run, castagnoli)) }
+
+// A Run is a finished run without the figures that the command computes.
 type Run struct {
-	Version int `json:"version"` // of the file
 	Name
 	Input
 	Metrics   *metrics.Metrics   `json:"metrics"`
@@ -110,23 +125,52 @@ func (s *Store) refuseExisting() error {
 }
 
 func (s *Store) read(r io.Reader) error {
-	dec := json.NewDecoder(bufio.NewReader(r))
-	for {
-		run := &Run{}
-		err := dec.Decode(run)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return s.refuseFile("it is not a file of finished runs: " + err.Error())
-		case run.Version != version:
-			return s.refuseFile(fmt.Sprintf("it has version %d, expected %d", run.Version, version))
-		case run.Metrics == nil:
-			return s.refuseFile(fmt.Sprintf("its run of %s under %s has no metrics", run.Name.Scenario, run.Name.Policy))
+	lines := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return s.refuseFile(err.Error())
 		}
-		s.runs = append(s.runs, *run)
-		s.loaded[run.Name] = run
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := s.readRecord(n, line); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
 	}
+}
+
+// readRecord adds the run of a line. n is the number of the line.
+func (s *Store) readRecord(n int, line []byte) error {
+	var rec record
+	err := json.Unmarshal(line, &rec)
+	switch {
+	case err != nil:
+		return s.refuseRecord(n, err.Error())
+	case rec.Version != version:
+		return s.refuseFile(fmt.Sprintf("it has version %d, expected %d", rec.Version, version))
+	case checksumOf(rec.Run) != rec.Checksum:
+		return s.refuseRecord(n, "its checksum does not match")
+	}
+	run := &Run{}
+	if err := json.Unmarshal(rec.Run, run); err != nil {
+		return s.refuseRecord(n, err.Error())
+	}
+	if run.Metrics == nil {
+		return s.refuseRecord(n, "it has no metrics")
+	}
+	s.runs = append(s.runs, *run)
+	s.loaded[run.Name] = run
+	return nil
+}
+
+// refuseRecord returns an error for a line without a valid run. The other runs remain usable
+// without that line.
+func (s *Store) refuseRecord(n int, reason string) error {
+	return cmdutil.Usagef(fmt.Sprintf("remove line %d of the file to play its run again, or remove the file and --resume to start from the beginning", n),
+		"cannot resume %s: the run in line %d is damaged: %s", s.file, n, reason)
 }
 
 // refuseFile returns an error for a file that no command can resume.
@@ -185,7 +229,6 @@ func (s *Store) Find(name Name, input *Input) (*Run, error) {
 
 // Add stores a finished run.
 func (s *Store) Add(run Run) error {
-	run.Version = version
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs = append(s.runs, run)
@@ -203,7 +246,11 @@ func (s *Store) save() error {
 		b := bufio.NewWriter(w)
 		enc := json.NewEncoder(b)
 		for i := range s.runs {
-			if err := enc.Encode(&s.runs[i]); err != nil {
+			run, err := json.Marshal(&s.runs[i])
+			if err != nil {
+				return err
+			}
+			if err := enc.Encode(record{Version: version, Checksum: checksumOf(run), Run: run}); err != nil {
 				return err
 			}
 		}
