@@ -105,8 +105,8 @@ func (o *Objective) add(term string) error {
 	if len(words) < 2 {
 		return fmt.Errorf("invalid term %q: expected METRIC up, METRIC down, METRIC <= POLICY or METRIC >= POLICY", term)
 	}
-	if _, known := metrics.Define(words[0]); !known {
-		return fmt.Errorf("invalid term %q: unknown metric %s; `cede help metrics` lists them", term, words[0])
+	if err := metrics.CheckName(words[0]); err != nil {
+		return fmt.Errorf("invalid term %q: %w; `cede help metrics` lists the metrics", term, err)
 	}
 	better := map[string]metrics.Better{"up": metrics.Higher, "down": metrics.Lower, ">=": metrics.Higher, "<=": metrics.Lower}[words[1]]
 	switch {

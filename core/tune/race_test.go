@@ -294,11 +294,11 @@ func TestSearch_ListsEveryProblem(t *testing.T) {
 		}
 	}
 	absent := &tune.Search{
-		Space: grid(), Objective: objective(t, "queueDelay down, goodput up"), Workloads: 6, HeldOut: 8, Plays: 400,
+		Space: grid(), Objective: objective(t, "queueDelay.90.p99 down, goodput up"), Workloads: 6, HeldOut: 8, Plays: 400,
 		Play: playing(t, func(tune.Play) tune.Values { return tune.Values{"queueDelay.80.p99": 1} }),
 	}
 	_, err = absent.Run(t.Context())
-	for _, want := range []string{"metric queueDelay is absent: use one of queueDelay.80.p99", "metric goodput is absent: no workload has a value"} {
+	for _, want := range []string{"metric queueDelay.90.p99 is absent: use one of queueDelay.80.p99", "metric goodput is absent: no workload has a value"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in %v", want, err)
 		}
@@ -319,8 +319,8 @@ func TestParseObjective_ReadsTermsAndListsEveryProblem(t *testing.T) {
 	if d := cmp.Diff([]string{"default", "least-waste?bands=20"}, o.Policies()); d != "" {
 		t.Error(d)
 	}
-	_, err := tune.ParseObjective("goodput upward, speed up, victims, victims <= , jain up, jain up, goodput up now, victims <= nan, victims >= -1e999")
-	for _, want := range []string{"unknown operator upward", "unknown metric speed", `invalid term "victims": expected`, "expected one policy or number after <=", "jain is already a goal", `unexpected "now" after up`, "nan is not a finite number", "-1e999 is not a finite number"} {
+	_, err := tune.ParseObjective("goodput upward, speed up, victims, victims <= , jain up, jain up, goodput up now, victims <= nan, victims >= -1e999, queueDelay down, wastedWork <= default")
+	for _, want := range []string{"unknown operator upward", "unknown metric speed", `invalid term "victims": expected`, "expected one policy or number after <=", "jain is already a goal", `unexpected "now" after up`, "nan is not a finite number", "-1e999 is not a finite number", `"queueDelay down": metric queueDelay has several values: write queueDelay.BAND.PART`, "write wastedWork.RESOURCE"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in %v", want, err)
 		}

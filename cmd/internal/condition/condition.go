@@ -49,9 +49,14 @@ type Expression struct {
 }
 
 // Parse parses a condition. policies are the policies that will be compared. It returns a
-// *SyntaxError if the text is malformed, or if it names an unknown policy or metric, so
-// that these errors are reported before the runs start.
+// *SyntaxError if the text is malformed, or if it names an unknown policy or metric, or a
+// metric without its part, so that these errors are reported before the runs start.
 func Parse(text string, policies []string) (*Expression, error) {
+	return parse(text, policies, false)
+}
+
+// parse parses a condition of a comparison or of a trial.
+func parse(text string, policies []string, isTrial bool) (*Expression, error) {
 	env, err := environment(&evaluation{})
 	if err != nil {
 		return nil, err
@@ -63,7 +68,7 @@ func Parse(text string, policies []string) (*Expression, error) {
 		first.Hint = cmp.Or(first.Hint, formerSyntax(text))
 		return nil, fail(first)
 	}
-	r := resolver{text: text, policies: policies, ast: parsed.NativeRep(), factory: ast.NewExprFactory()}
+	r := resolver{text: text, policies: policies, ast: parsed.NativeRep(), factory: ast.NewExprFactory(), isTrial: isTrial}
 	if r.resolve(r.ast.Expr()); r.problem != nil {
 		return nil, fail(*r.problem)
 	}

@@ -93,6 +93,9 @@ func TestParse_ReportsPositionAndRemedy(t *testing.T) {
 		"low(3) > 1":                          "column 5: expected METRIC(POLICY)",
 		"[1] == [1]":                          "column 1: this form of CEL is not available in conditions",
 		"size('x') > 1":                       "unknown metric size",
+		"1 < wastedWork(nomad)":               "column 5: metric wastedWork has several values\n  1 < wastedWork(nomad)\n      ^\n  write wastedWork.RESOURCE, such as wastedWork.cpu",
+		"worse(queueDelay, nomad, default)":   "column 7: metric queueDelay has several values",
+		"queueDelay(nomad).orValue(0) > 1":    "write queueDelay.BAND.PART, where PART is mean, p50, p90, p99 or max",
 		"victims(nomad, default) > 1":         "column 1: expected victims(POLICY)",
 		"goodput(nomad) < 90%":                "write 0.9 in place of 90%",
 		"victims(nomad) > 1 and 1 > 2":        "column 20: syntax error: unexpected 'and'\n  victims(nomad) > 1 and 1 > 2\n                     ^\n  write && in place of and",
@@ -115,7 +118,7 @@ func TestExpression_FailsIfMetricIsAbsent(t *testing.T) {
 	d := comparison()
 	for text, want := range map[string]string{
 		"budgetViolations(nomad) > 0": "budgetViolations(nomad): metric not present in the runs; set a default, as in budgetViolations(nomad).orValue(0)",
-		"wastedWork(nomad) > 0":       "wastedWork.cpu, wastedWork.nvidia.com/gpu",
+		"wastedWork.disk(nomad) > 0":  "wastedWork.cpu, wastedWork.nvidia.com/gpu",
 	} {
 		e, err := Parse(text, d.Policies)
 		if err != nil {

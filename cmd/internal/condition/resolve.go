@@ -24,6 +24,7 @@ type resolver struct {
 	policies []string
 	ast      *ast.AST
 	factory  ast.ExprFactory
+	isTrial  bool // metrics have the names of trials
 	problem  *syntax.Problem
 }
 
@@ -91,7 +92,7 @@ func (r *resolver) isMetric(name string) bool {
 
 // measure replaces METRIC(POLICY).
 func (r *resolver) measure(e ast.Expr, metric string) {
-	if reason, hint := unknownMetric(metric); reason != "" {
+	if reason, hint := r.unknownMetric(metric); reason != "" {
 		r.fail(e, reason, hint)
 		return
 	}
@@ -135,7 +136,7 @@ func (r *resolver) names(args []ast.Expr) {
 		name, ok := r.name(a)
 		if !ok {
 			r.fail(a, "expected a metric", "quote it: 'queueDelay.75.p99'")
-		} else if reason, hint := unknownMetric(name); reason != "" {
+		} else if reason, hint := r.unknownMetric(name); reason != "" {
 			r.fail(a, reason, hint)
 		}
 		a.SetKindCase(r.factory.NewLiteral(a.ID(), types.String(name)))
@@ -191,9 +192,13 @@ func isKnown(metric string) bool {
 	return ok
 }
 
-func unknownMetric(name string) (reason, hint string) {
+// unknownMetric returns why a metric has no value in any run, and the remedy.
+func (r *resolver) unknownMetric(name string) (reason, hint string) {
 	if isKnown(name) {
-		return "", ""
+		if err := metrics.CheckName(name); err != nil && !r.isTrial {
+			reason, hint, _ = strings.Cut(err.Error(), ": ")
+		}
+		return reason, hint
 	}
 	known := make([]string, len(metrics.Definitions))
 	for i, d := range metrics.Definitions {

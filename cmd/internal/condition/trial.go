@@ -23,7 +23,7 @@ type Trials struct{}
 // Check returns the measures that a condition reads. It returns a *SyntaxError if the
 // condition is malformed, and another error if trials do not measure one of its metrics.
 func (Trials) Check(text string) ([]string, error) {
-	e, err := Parse(text, []string{Active, Candidate})
+	e, err := parse(text, []string{Active, Candidate}, true)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (Trials) Check(text string) ([]string, error) {
 // Holds evaluates a condition, and returns the values of its operands as the reason. While
 // the pairs of blocks are too few for the intervals that it reads, it does not hold.
 func (Trials) Holds(text string, s *trial.Summary) (holds bool, reason string, err error) {
-	e, err := Parse(text, []string{Active, Candidate})
+	e, err := parse(text, []string{Active, Candidate}, true)
 	if err != nil {
 		return false, "", err
 	}

@@ -264,9 +264,9 @@ func TestTune_RefusesWorkloadsThatCountTwice(t *testing.T) {
 		"spec.yaml":     "--on spec.yaml and --on spec.yaml result in the same workload: scenario small with seed 1",
 		"same.yaml":     "--on spec.yaml and --on same.yaml result in the same workload",
 		"overlap.yaml":  "--on overlap.yaml and --on spec.yaml result in the same workload: scenario small with seed 8",
-		"distinct.yaml": "metric queueDelay is absent", // the next check
+		"distinct.yaml": "metric queueDelay.7.p99 is absent", // the next check
 	} {
-		w, exit := run(t.Context(), cmdutil.OS{}, append(slices.Clip(arguments), "--on", other, "-w", strings.TrimSuffix(other, ".yaml"), "--plays", "900", "--objective", "queueDelay up")...)
+		w, exit := run(t.Context(), cmdutil.OS{}, append(slices.Clip(arguments), "--on", other, "-w", strings.TrimSuffix(other, ".yaml"), "--plays", "900", "--objective", "queueDelay.7.p99 up")...)
 		if exit == cmdutil.ExitOK || !strings.Contains(w.Err.String(), want) {
 			t.Errorf("%s: exit %d:\n%s", other, exit, &w.Err)
 		}
@@ -333,7 +333,8 @@ func TestTune_ListsEveryProblem(t *testing.T) {
 		"inline":          {[]string{"rules: order: victim.age", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"rules has no settings to search"}},
 		"ranges":          {[]string{"protect", "--range", "speed=1..2", "--range", "pause=5m..1m", "--range", "override=a,b", "--range", "pause=1s,2s", "--range", "=", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"the search of protect has 5 problems", "duplicate --range pause", `invalid --range "="`, "--range speed: unknown setting", "--range pause: 5m is not lower than 1m", "--range override: override: invalid value \"a\""}},
 		"plays":           {[]string{"protect", "--on", "spec.yaml", "--objective", o, "-w", "x", "--plays", "20", "--draws", "2", "--held-out", "3"}, []string{"the search has 3 problems", "20 plays are too few", "2 workloads are too few", "3 held-out workloads are too few"}},
-		"metric":          {[]string{"protect", "--on", "spec.yaml", "--objective", "queueDelay down", "-w", "x", "--plays", "90", "--draws", "5", "--held-out", "7"}, []string{"metric queueDelay is absent: use one of queueDelay.20.max"}},
+		"metric":          {[]string{"protect", "--on", "spec.yaml", "--objective", "queueDelay.7.p99 down", "-w", "x", "--plays", "90", "--draws", "5", "--held-out", "7"}, []string{"metric queueDelay.7.p99 is absent: use one of queueDelay.20.max"}},
+		"part of metric":  {[]string{"protect", "--on", "none.yaml", "--objective", "queueDelay down", "-w", "x"}, []string{"metric queueDelay has several values: write queueDelay.BAND.PART", `no file or preset "none.yaml"`}},
 		"unknown policy":  {[]string{"protekt", "--on", "spec.yaml", "--objective", o, "-w", "x"}, []string{"protekt"}},
 		"unknown bound":   {[]string{"protect", "--on", "spec.yaml", "--objective", "goodput up, victims <= protekt", "-w", "x"}, []string{"protekt"}},
 		"no description":  {[]string{"protect", "--on", "none.yaml", "--objective", o, "-w", "x"}, []string{`no file or preset "none.yaml"`}},
