@@ -49,8 +49,7 @@ func Problems(err error, into any) []Problem {
 		p := Problem{Message: strings.TrimSpace(text[len(m[0]):]), Syntax: isSyntax}
 		p.Line, _ = strconv.Atoi(m[1]) // 0 without a line
 		if m := unknownField.FindStringSubmatch(p.Message); m != nil {
-			p.Message, p.Unknown, p.Fields = fmt.Sprintf("unknown field %.60q", m[1]), true, slices.Sorted(maps.Keys(fieldsOf(types[m[2]])))
-			p.Field = m[1]
+			p = unknown(p.Line, m[1], fieldsOf(types[m[2]]))
 		} else if m := wrongType.FindStringSubmatch(p.Message); m != nil {
 			value := strings.TrimSpace(fmt.Sprintf("%s %.60s", valueNames[m[1]], strings.Trim(m[2], "` ")))
 			p.Message = fmt.Sprintf("expected %s, found %s", typeName(types[m[3]], m[3]), value)
@@ -124,6 +123,71 @@ func Fractions(node *yaml.Node, into reflect.Type) (problems []Problem) {
 		}
 	}
 	return problems
+}
+
+// RemoveDuplicates removes the second value of each key that is given twice, at any depth, and
+// returns the problems. The library decodes no value of such a mapping, which hides the other
+// problems of the document.
+func RemoveDuplicates(node *yaml.Node) (problems []Problem) {
+	first := map[string]int{}
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); {
+		key := node.Content[i]
+		line, duplicate := first[key.Value]
+		switch {
+		case key.Kind != yaml.ScalarNode:
+		case duplicate:
+			problems = append(problems, Problem{Line: key.Line, Message: fmt.Sprintf("%.60s is given twice, first on line %d; remove one of the two", key.Value, line)})
+			node.Content = slices.Delete(node.Content, i, i+2)
+			continue
+		default:
+			first[key.Value] = key.Line
+		}
+		i += 2
+	}
+	for _, below := range node.Content {
+		problems = append(problems, RemoveDuplicates(below)...)
+	}
+	return problems
+}
+
+// UnknownFields returns the fields of a document that a value does not have, as a decoder with
+// KnownFields does. Types with a decoder of their own report theirs.
+func UnknownFields(node *yaml.Node, into reflect.Type) (problems []Problem) {
+	for into.Kind() == reflect.Pointer {
+		into = into.Elem()
+	}
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if reflect.PointerTo(into).Implements(unmarshaler) {
+		return nil
+	}
+	fields := fieldsOf(into)
+	for i, child := range node.Content {
+		switch {
+		case node.Kind == yaml.DocumentNode:
+			problems = append(problems, UnknownFields(child, into)...)
+		case node.Kind == yaml.SequenceNode && into.Kind() == reflect.Slice:
+			problems = append(problems, UnknownFields(child, into.Elem())...)
+		case node.Kind == yaml.MappingNode && fields != nil && i%2 == 1:
+			switch key := node.Content[i-1]; {
+			case fields[key.Value] != nil:
+				problems = append(problems, UnknownFields(child, fields[key.Value])...)
+			case key.ShortTag() == "!!merge":
+				problems = append(problems, UnknownFields(child, into)...)
+			case key.Kind == yaml.ScalarNode:
+				problems = append(problems, unknown(key.Line, key.Value, fields))
+			}
+		}
+	}
+	return problems
+}
+
+var unmarshaler = reflect.TypeFor[yaml.Unmarshaler]()
+
+// unknown returns the problem of an unknown field.
+func unknown(line int, name string, fields map[string]reflect.Type) Problem {
+	return Problem{Line: line, Message: fmt.Sprintf("unknown field %.60q", name), Unknown: true, Field: name, Fields: slices.Sorted(maps.Keys(fields))}
 }
 
 // String returns the problem with its line, and with the valid fields if one is unknown.

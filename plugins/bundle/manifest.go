@@ -129,7 +129,7 @@ func (m *Manifest) setDefaults() {
 
 // ParseManifest parses a manifest. Errors refer to it as name and list every problem, one
 // per line. With an error it returns the manifest of the valid values, or nil if the text is
-// not YAML with one set of fields, each given once.
+// not YAML with one set of fields. Of a field that is given twice, the first value counts.
 func ParseManifest(name string, text []byte) (*Manifest, error) {
 	var document yaml.Node
 	if err := parseDocument(text, &document); errors.Is(err, io.EOF) {
@@ -138,15 +138,17 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%s: %v", name, withRemedy(plainyaml.Syntax(err, text), text))
 	}
 	var m Manifest
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	d.KnownFields(true)
-	err := d.Decode(&m)
-	problems := plainyaml.Fractions(&document, reflect.TypeOf(m))
+	var errs []error
+	for _, p := range plainyaml.RemoveDuplicates(&document) {
+		errs = append(errs, errors.New(p.String()))
+	}
+	err := document.Decode(&m)
+	problems := slices.Concat(plainyaml.Fractions(&document, reflect.TypeOf(m)), plainyaml.UnknownFields(&document, reflect.TypeOf(m)))
 	if err != nil {
 		problems = append(problems, plainyaml.Problems(err, &m)...)
 	}
+	slices.SortStableFunc(problems, func(a, b plainyaml.Problem) int { return a.Line - b.Line })
 	invalid := map[string]bool{} // fields whose values were not decoded
-	var errs []error
 	for _, p := range problems {
 		text := p.String()
 		if near := suggest.Nearest(p.Field, p.Fields); near != "" {
@@ -157,7 +159,7 @@ func ParseManifest(name string, text []byte) (*Manifest, error) {
 			invalid[field] = true
 		}
 	}
-	if err != nil && !hasFields(&document) {
+	if document.Content[0].Kind != yaml.MappingNode {
 		return nil, PrefixLines(name, errors.Join(errs...)) // no field was decoded
 	}
 	m.setEmpty(&document)
@@ -225,24 +227,6 @@ func parseDocument(text []byte, document *yaml.Node) error {
 		return io.EOF
 	}
 	return nil
-}
-
-// hasFields reports whether a document is a set of fields, each given once. Others have no
-// fields for the decoder.
-func hasFields(document *yaml.Node) bool {
-	root := document.Content[0]
-	if root.Kind != yaml.MappingNode {
-		return false
-	}
-	given := map[string]bool{}
-	for i := 0; i < len(root.Content); i += 2 {
-		key := root.Content[i]
-		if key.Kind == yaml.ScalarNode && given[key.Value] {
-			return false
-		}
-		given[key.Value] = key.Kind == yaml.ScalarNode
-	}
-	return true
 }
 
 // affectedFields returns the fields of a manifest that have a part on the line of a problem. If

@@ -69,27 +69,23 @@ func (u *Use) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		report(n, ": expected hooks, such as order: least-waste")
 	}
-	lists, seen := u.lists(), map[string]bool{}
+	lists := u.lists()
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		list, hook := lists[key.Value], key.Value
-		switch {
-		case list == nil:
+		if list == nil {
 			report(key, ": %s", unknownHook(hook))
-		case seen[hook]:
-			report(key, ".%s: is given twice", hook)
-		default:
-			for _, e := range partNodes(value) {
-				if e.Kind != yaml.ScalarNode || strings.TrimSpace(e.Value) == "" || e.Tag == "!!null" {
-					report(e, ".%s: "+expectedPart, hook)
-					continue
-				}
-				ref := strings.TrimSpace(e.Value)
-				*list = append(*list, ref)
-				u.record(ref, fmt.Sprintf("line %d: use.%s", e.Line, hook))
-			}
+			continue
 		}
-		seen[hook] = true
+		for _, e := range partNodes(value) {
+			if e.Kind != yaml.ScalarNode || strings.TrimSpace(e.Value) == "" || e.Tag == "!!null" {
+				report(e, ".%s: "+expectedPart, hook)
+				continue
+			}
+			ref := strings.TrimSpace(e.Value)
+			*list = append(*list, ref)
+			u.record(ref, fmt.Sprintf("line %d: use.%s", e.Line, hook))
+		}
 	}
 	if len(errs) > 0 {
 		return &yaml.TypeError{Errors: errs}

@@ -112,7 +112,9 @@ func (ps *FileProblems) parseDocument(n *yaml.Node, kind FileKind) []*yaml.Node 
 		}
 	}
 	for _, n := range nodes {
-		ps.removeDuplicates(n)
+		for _, p := range plainyaml.RemoveDuplicates(n) {
+			ps.Add(p.Line, "%s", p.Message)
+		}
 	}
 	return slices.DeleteFunc(nodes, func(n *yaml.Node) bool {
 		if n.Kind != yaml.MappingNode {
@@ -120,24 +122,6 @@ func (ps *FileProblems) parseDocument(n *yaml.Node, kind FileKind) []*yaml.Node 
 		}
 		return n.Kind != yaml.MappingNode
 	})
-}
-
-// removeDuplicates reports and removes duplicate keys of a mapping and of all below it.
-func (ps *FileProblems) removeDuplicates(n *yaml.Node) {
-	first := map[string]int{}
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); {
-		key := n.Content[i]
-		if line, duplicate := first[key.Value]; duplicate {
-			ps.Add(key.Line, "%s is given twice, first on line %d; remove one of the two", key.Value, line)
-			n.Content = slices.Delete(n.Content, i, i+2)
-			continue
-		}
-		first[key.Value] = key.Line
-		i += 2
-	}
-	for _, below := range n.Content {
-		ps.removeDuplicates(below)
-	}
 }
 
 // Err returns all problems in the order of the file, or nil.
