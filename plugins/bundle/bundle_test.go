@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -307,8 +308,31 @@ func TestVerify_FailsAfterAnyChange(t *testing.T) {
 	if _, err := others.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "not one of the 1 trusted keys") {
 		t.Error(err)
 	}
+	if err := open(t, dir).CheckSignature(); err != nil {
+		t.Error(err)
+	}
 	write(t, filepath.Join(dir, "policy.yaml"), strings.Replace(manifest, "fuel: 1000", "fuel: 9000", 1))
-	if _, err := roots.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), "is not valid") {
+	const want = " was made for another content of policy.yaml; sign again with `cede policy sign "
+	if _, err := roots.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	if err := open(t, dir).CheckSignature(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	// A signature without the digest of its manifest is verified as well.
+	text, err := os.ReadFile(filepath.Join(dir, "policy.yaml.sig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "policy.yaml.sig"), regexp.MustCompile(`,\s*"manifest": "[^"]*"`).ReplaceAllString(string(text), ""))
+	if err := open(t, dir).CheckSignature(); err != nil {
+		t.Error(err)
+	}
+	if _, err := roots.Verify(open(t, dir)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	write(t, filepath.Join(dir, "policy.yaml"), manifest)
+	if _, err := roots.Verify(open(t, dir)); err != nil {
 		t.Error(err)
 	}
 }

@@ -22,6 +22,9 @@ type signature struct {
 	Algorithm string `json:"algorithm"`
 	Key       string `json:"key"` // KeyID of the signer
 	Signature []byte `json:"signature"`
+	// Manifest is the digest of the signed manifest, from which a signature for another content
+	// is recognised without the key. It proves nothing; "": not stated.
+	Manifest string `json:"manifest,omitempty"`
 }
 
 // signatureContext prevents the signature of a manifest from being valid for anything else.
@@ -56,7 +59,7 @@ func (b *Bundle) Sign(key ed25519.PrivateKey) error {
 		return fmt.Errorf("%s is a single module, and a signature requires a manifest; run `cede policy init` to create a directory with one", b.Path)
 	}
 	public := key.Public().(ed25519.PublicKey)
-	b.signature = &signature{Version: 1, Algorithm: "ed25519", Key: KeyID(public), Signature: ed25519.Sign(key, b.signedBytes())}
+	b.signature = &signature{Version: 1, Algorithm: "ed25519", Key: KeyID(public), Signature: ed25519.Sign(key, b.signedBytes()), Manifest: Digest(b.text)}
 	text, err := b.signature.encode()
 	if err != nil {
 		return err
@@ -90,11 +93,29 @@ func (r Roots) Verify(b *Bundle) (keyID string, err error) {
 			continue
 		}
 		if !ed25519.Verify(key, b.signedBytes(), b.signature.Signature) {
-			return "", fmt.Errorf("%s: signature of %s is not valid: the manifest has changed since; sign or download the bundle again", where, b.signature.Key)
+			return "", b.outdatedSignature()
 		}
 		return b.signature.Key, nil
 	}
 	return "", fmt.Errorf("%s is signed by %s, which is not one of the %d trusted keys", where, b.signature.Key, len(r))
+}
+
+// CheckSignature returns an error with the remedy if the signature was made for another content of
+// the manifest. It needs no key, and does not verify the signature.
+func (b *Bundle) CheckSignature() error {
+	if b.signature == nil || b.signature.Manifest == "" || b.signature.Manifest == Digest(b.text) {
+		return nil
+	}
+	return b.outdatedSignature()
+}
+
+func (b *Bundle) outdatedSignature() error {
+	where, policy := b.Path, "P"
+	if b.Dir != "" {
+		where, policy = filepath.Join(b.Dir, SignatureFile), b.Dir
+	}
+	return fmt.Errorf("%s: the signature of %s was made for another content of %s; sign again with `cede policy sign %s --key FILE`, or download the bundle again",
+		filepath.ToSlash(where), b.signature.Key, ManifestFile, filepath.ToSlash(policy))
 }
 
 // KeyID returns a short identifier of a public key.

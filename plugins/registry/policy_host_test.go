@@ -130,7 +130,7 @@ func TestDescribe_UsesManifestOfRequest(t *testing.T) {
 		"is not signed":               func(r *policy.LoadRequest) { r.Signature = nil },
 		"not signed":                  func(r *policy.LoadRequest) { r.Manifest, r.Signature = nil, nil },
 		"does not match its manifest": func(r *policy.LoadRequest) { r.Module = moduleOf("calmer") },
-		"is not valid":                func(r *policy.LoadRequest) { r.Manifest = append([]byte("# changed\n"), r.Manifest...) },
+		"was made for another content of policy.yaml": func(r *policy.LoadRequest) { r.Manifest = append([]byte("# changed\n"), r.Manifest...) },
 	} {
 		altered := r
 		change(&altered)

@@ -147,6 +147,8 @@ func signatureOf(b *bundle.Bundle) string {
 		return "none: a module alone has no manifest to sign"
 	case !b.Signed():
 		return "none"
+	case b.CheckSignature() != nil:
+		return "by " + b.SignedBy() + ", for another content of " + bundle.ManifestFile
 	}
 	return "by " + b.SignedBy() + ", not checked: cede policy verify does"
 }

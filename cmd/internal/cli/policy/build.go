@@ -145,8 +145,12 @@ func buildPolicy(ctx context.Context, env *cmdutil.Env, dir string, kind bundle.
 	if err := b.Manifest.Describe(p.Hooks(), p.Settings()); err != nil {
 		return nil, err
 	}
+	wasSigned := isSigned(dir)
 	if err := b.Write(built.Commit); err != nil {
 		return nil, err
+	}
+	if wasSigned {
+		warnSignature(env, dir)
 	}
 	info, err := os.Stat(b.Path)
 	if err != nil {
@@ -177,6 +181,26 @@ func warnOldModule(env *cmdutil.Env, dir string) {
 	module := filepath.Join(dir, filepath.FromSlash(m.Module))
 	if _, err := os.Stat(module); err == nil {
 		env.Warn(fmt.Sprintf("%s is the module of an earlier build", filepath.ToSlash(module)))
+	}
+}
+
+func isSigned(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, bundle.SignatureFile))
+	return err == nil
+}
+
+// warnSignature warns if a build removed the signature of a policy, or left one that was outdated
+// before.
+func warnSignature(env *cmdutil.Env, dir string) {
+	if b, err := bundle.Open(dir); err == nil && b.Signed() {
+		if err := b.CheckSignature(); err != nil {
+			env.Warn(err.Error())
+		}
+		return
+	}
+	if !isSigned(dir) {
+		env.Warn(fmt.Sprintf("the signature was removed: it was made for another content of %s; sign again with `cede policy sign %s --key FILE`",
+			bundle.ManifestFile, filepath.ToSlash(dir)))
 	}
 }
 

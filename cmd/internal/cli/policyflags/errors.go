@@ -169,13 +169,20 @@ func OpenPolicy(ctx context.Context, env *cmdutil.Env, r policies.Request) (*pol
 	return p, err
 }
 
-// WarnStale prints a warning, once per folder, if a module is older than its sources.
+// WarnStale prints a warning, once per folder, if a module is older than its sources, or a
+// signature is of another manifest.
 func WarnStale(env *cmdutil.Env, b *bundle.Bundle) {
-	source := toolchain.Stale(b)
-	if source == "" {
+	source, outdated := toolchain.Stale(b), b.CheckSignature()
+	if source == "" && outdated == nil {
 		return
 	}
-	if _, warned := env.StaleWarned.LoadOrStore(b.Dir, true); !warned {
+	if _, warned := env.StaleWarned.LoadOrStore(b.Dir, true); warned {
+		return
+	}
+	if outdated != nil {
+		env.Warn(outdated.Error())
+	}
+	if source != "" {
 		env.Warn(fmt.Sprintf("%s is newer than the module %s, which may be outdated; to rebuild it: cede policy build %s",
 			filepath.ToSlash(source), filepath.ToSlash(b.Path), filepath.ToSlash(b.Dir)))
 	}
