@@ -105,12 +105,17 @@ func TestNamespaces_RegistrationWarnsOfMistypedNames(t *testing.T) {
 		{"a", "paymnets", `did you mean payments?`},
 		{"b", "paymnets", ""},
 		{"a", "zzz", `namespace "zzz" was not created, and nothing else is in it`},
+		{"planned", "xxx", `namespace "xxx" was not created, and nothing else is in it`},
 	} {
 		job := &client.Job{ID: c.id, Namespace: c.namespace, TaskGroups: []*client.TaskGroup{{Name: "g", Tasks: []*client.Task{{Name: "t", Driver: "sim"}}}}}
 		o := client.WriteOptions{Namespace: c.namespace}
 		plan, err := w.client.Jobs().Plan(t.Context(), job, &o)
 		w.check(err)
-		answer, err := w.client.Jobs().Register(t.Context(), job, &client.RegisterOptions{WriteOptions: o})
+		token := ""
+		if c.id == "planned" {
+			token = plan.PlanToken
+		}
+		answer, err := w.client.Jobs().Run(t.Context(), job, token, &client.RegisterOptions{WriteOptions: o})
 		w.check(err)
 		for _, got := range []string{plan.Warnings, answer.Warnings} {
 			if !strings.Contains(got, c.want) || c.want == "" && got != "" {

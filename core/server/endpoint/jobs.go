@@ -81,14 +81,9 @@ func (e *Jobs) registerJob(ctx context.Context, j *model.Job, o RegisterOptions)
 func (e *Jobs) commitJob(ctx context.Context, entry *replication.Entry, command *replication.RegisterJob) (*Registered, error) {
 	command.Eval = e.evals.ForJob(command.Job, model.TriggerJobRegister)
 	e.traces.Assign(ctx, command.Eval.ID)
-	snap := e.writer.Snapshot()
-	warnings := namespaceWarnings(snap, command.Job.Namespace)
-	if old := snap.Job(command.Job.Key()); old != nil {
-		next, err := nextVersion(snap, old, command.Job)
-		if err != nil {
-			return nil, err
-		}
-		warnings = append(warnings, doneWarnings(snap, next)...)
+	warnings, err := registrationWarnings(e.writer.Snapshot(), command.Job)
+	if err != nil {
+		return nil, err
 	}
 	result, err := e.writer.CommitEntry(ctx, entry)
 	if err != nil {
@@ -97,6 +92,20 @@ func (e *Jobs) commitJob(ctx context.Context, entry *replication.Entry, command 
 	answer := registered(result, command.Job.Key())
 	answer.Warnings = warnings
 	return answer, nil
+}
+
+// registrationWarnings returns the warnings about a registration of a job, with or without a plan.
+func registrationWarnings(snap *state.Snapshot, job *model.Job) ([]string, error) {
+	warnings := namespaceWarnings(snap, job.Namespace)
+	old := snap.Job(job.Key())
+	if old == nil {
+		return warnings, nil
+	}
+	next, err := nextVersion(snap, old, job)
+	if err != nil {
+		return nil, err
+	}
+	return append(warnings, doneWarnings(snap, next)...), nil
 }
 
 // nextVersion returns the version of a stored job that a registration stores. It is not compiled

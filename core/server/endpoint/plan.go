@@ -285,6 +285,10 @@ func (e *Jobs) commitPlan(ctx context.Context, entry *replication.Entry, c *repl
 		c.Rules = snap.Index()
 	}
 	c.Eval.CreateTime, c.Eval.ModifyTime, c.Batch.Now = now, now, now
+	warnings, err := registrationWarnings(snap, c.Job)
+	if err != nil {
+		return nil, err
+	}
 	e.traces.Assign(ctx, c.Eval.ID)
 	result, err := e.writer.ProposeEntry(ctx, entry)
 	if err != nil {
@@ -297,7 +301,9 @@ func (e *Jobs) commitPlan(ctx context.Context, entry *replication.Entry, c *repl
 		}
 		return nil, planConflict(differences)
 	}
-	return registered(result, c.Job.Key()), logwriter.Refusal(result)
+	answer := registered(result, c.Job.Key())
+	answer.Warnings = warnings
+	return answer, logwriter.Refusal(result)
 }
 
 // differences returns the reasons for which a plan may not be committed: it has
