@@ -137,13 +137,23 @@ func (s *Set) Select(jobPolicy, clusterPolicy string) (*Version, error) {
 		if v := s.byName[name]; v != nil {
 			return v, nil
 		}
-		names := s.Names()
-		return nil, fmt.Errorf("unknown policy %q: %s", name, suggest.DidYouMean(name, names, "load it, or use one of "+strings.Join(names, ", ")))
+		return nil, fmt.Errorf("unknown policy %q: %s", name, s.remedy(name))
 	}
 	if v := s.byName[DefaultName]; v != nil {
 		return v, nil
 	}
 	return s.fallback, nil
+}
+
+// remedy returns how to use a policy that is not in the set. Settings are part of a loaded
+// version: its name does not contain them.
+func (s *Set) remedy(name string) string {
+	names := s.Names()
+	base, _, configured := strings.Cut(name, "?")
+	if _, known := s.byName[base]; configured && known {
+		return fmt.Sprintf("settings are given when a policy is loaded: cede policy load '%s' --activate, and then use the name %s; --name gives another name", name, base)
+	}
+	return suggest.DidYouMean(name, names, "load it, or use one of "+strings.Join(names, ", "))
 }
 
 // Default returns the version for jobs that name no policy.

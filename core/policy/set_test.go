@@ -126,7 +126,10 @@ func TestSet_SuggestsSimilarPolicy(t *testing.T) {
 	t.Parallel()
 	s := set(t, version(t, &factory{name: "default"}), version(t, &factory{name: "least-waste"}))
 	defer s.Unpin()
-	for name, want := range map[string]string{"lest-waste": "did you mean least-waste?", "nothing": "load it, or use one of default, least-waste"} {
+	for name, want := range map[string]string{
+		"lest-waste": "did you mean least-waste?", "nothing": "load it, or use one of default, least-waste", "nothing?a=1": "load it, or use one of default, least-waste",
+		"least-waste?bands=20": "cede policy load 'least-waste?bands=20' --activate, and then use the name least-waste; --name gives another name",
+	} {
 		if _, err := s.Select(name, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", name, err, want)
 		}
