@@ -99,6 +99,37 @@ func TestClient_RetriesDuringElection(t *testing.T) {
 	}
 }
 
+// A write with a check is repeated while servers elect a leader, because nothing was written, and
+// not after an attempt that may have taken effect: the check would fail then.
+func TestClient_RepeatsCheckedWritesWithoutEffect(t *testing.T) {
+	var asked atomic.Int32
+	var code string
+	c := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("cas") != "7" || r.Header.Get("Idempotency-Key") != "" {
+			t.Errorf("%s %s, key %q", r.Method, r.URL, r.Header.Get("Idempotency-Key"))
+		}
+		if asked.Add(1) < 3 {
+			answer(w, http.StatusServiceUnavailable, &Error{Code: code, Message: "the leader cannot be reached"})
+			return
+		}
+		answer(w, http.StatusOK, &SchedulerSetConfigurationResponse{Updated: true})
+	})
+	index := uint64(7)
+	for name, do := range map[string]func() error{
+		"configuration": func() error { _, err := c.Scheduler().Set(t.Context(), &SchedulerConfiguration{}, &index); return err },
+		"namespace":     func() error { _, err := c.Namespaces().Put(t.Context(), &Namespace{Name: "n"}, &index); return err },
+		"deletion":      func() error { _, err := c.Namespaces().Delete(t.Context(), "n", &index); return err },
+	} {
+		for failure, requests := range map[string]int32{CodeNoLeader: 3, CodeUnknownOutcome: 1} {
+			asked.Store(0)
+			code = failure
+			if err := do(); asked.Load() != requests || (err == nil) != (requests == 3) {
+				t.Errorf("%s after %s: %d requests: %v", name, failure, asked.Load(), err)
+			}
+		}
+	}
+}
+
 // A request that the server rejects is not repeated.
 func TestClient_ErrorsHaveCodeAndHint(t *testing.T) {
 	var asked atomic.Int32

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"strconv"
 )
 
 // Namespace partitions the names of jobs, bindings and budgets, and has a share of the
@@ -46,13 +45,8 @@ func (n Namespaces) Put(ctx context.Context, namespace *Namespace, check *uint64
 	if err != nil {
 		return nil, err
 	}
-	if check != nil {
-		r.query.Set("cas", strconv.FormatUint(*check, 10))
-	} else {
-		r.once()
-	}
 	out := &IndexResponse{}
-	_, err = r.do(ctx, out)
+	_, err = r.check(check).do(ctx, out)
 	return out, err
 }
 
@@ -60,12 +54,7 @@ func (n Namespaces) Put(ctx context.Context, namespace *Namespace, check *uint64
 // ModifyIndex equals check; otherwise the error is a conflict.
 func (n Namespaces) Delete(ctx context.Context, name string, check *uint64) (*IndexResponse, error) {
 	r := n.c.call(http.MethodDelete, "namespace", name)
-	if check != nil {
-		r.query.Set("cas", strconv.FormatUint(*check, 10))
-	} else {
-		r.once()
-	}
 	out := &IndexResponse{}
-	_, err := r.do(ctx, out)
+	_, err := r.check(check).do(ctx, out)
 	return out, err
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"strconv"
 )
 
 // Scheduler holds the calls for the scheduler configuration; see Client.Scheduler.
@@ -23,13 +22,8 @@ func (s Scheduler) Set(ctx context.Context, conf *SchedulerConfiguration, check 
 	if err != nil {
 		return nil, err
 	}
-	if check != nil {
-		r.query.Set("cas", strconv.FormatUint(*check, 10))
-	} else {
-		r.once() // a repeated check would fail if the first attempt took effect
-	}
 	out := &SchedulerSetConfigurationResponse{}
-	_, err = r.do(ctx, out)
+	_, err = r.check(check).do(ctx, out)
 	return out, err
 }
 

@@ -27,6 +27,7 @@ type request struct {
 	body        []byte
 	stream      io.Reader     // used instead of body; such a request is sent once
 	repeatable  bool          // sending it twice is safe
+	conditional bool          // sending it twice is safe if the first attempt had no effect
 	prompt      bool          // if a server does not respond in time, the next is tried
 	wait        time.Duration // how long the server may wait before it responds
 	uncertain   bool          // an attempt failed that may have taken effect
@@ -88,6 +89,18 @@ func (r *request) once() *request {
 		r.header.Set(headerIdempotency, hex.EncodeToString(key[:]))
 	}
 	r.repeatable = true
+	return r
+}
+
+// check makes a write conditional: the object must have this ModifyIndex; nil: any. A
+// conditional write is repeated only after an attempt without effect, because its condition
+// would not hold after another one.
+func (r *request) check(index *uint64) *request {
+	if index == nil {
+		return r.once()
+	}
+	r.query.Set("cas", strconv.FormatUint(*index, 10))
+	r.conditional = true
 	return r
 }
 
@@ -169,7 +182,8 @@ const (
 // electing is the time since which no server has had a leader.
 func (r *request) again(ctx context.Context, err error, attempt int, electing time.Time) (time.Duration, bool) {
 	most := r.c.attempts()
-	if !r.repeatable || r.stream != nil || most == 0 || ctx.Err() != nil {
+	safe := r.repeatable || r.conditional && !OutcomeUnknown(err)
+	if !safe || r.stream != nil || most == 0 || ctx.Err() != nil {
 		return 0, false
 	}
 	more := attempt < most
