@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/coretest"
@@ -242,5 +243,27 @@ func TestColocation_ReportsNodesWithoutTheKey(t *testing.T) {
 	}).Obj())
 	if got, want := w.plan("k").Failed["g"].String(), "0 of 1 node: 1 excluded by colocate with app=k by row (it has no attribute row)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Nodes without the attribute of a rule are counted apart from those with too many instances.
+func TestSpread_ReportsNodesWithoutTheAttribute(t *testing.T) {
+	t.Parallel()
+	for want, with := range map[string]func(g *model.Group){
+		"0 of 3 nodes: 2 lack attribute zone of a spread with maxSkew 1": func(g *model.Group) {
+			g.Spread = []model.Spread{{Attribute: "zone", Weight: 50, MaxSkew: 1}}
+		},
+		"0 of 3 nodes: 1 excluded by distinct_property zone ≤ 1, 2 lack attribute zone of distinct_property": func(g *model.Group) {
+			g.Constraints = []model.Constraint{{Attribute: "zone", Operator: model.OpDistinctProperty}}
+		},
+	} {
+		w := newFixture(t)
+		w.node("n1", zone("a"))
+		w.node("n2")
+		w.node("n3")
+		w.job(job("j", 50, 6, 6).Count(2).With(with).Obj())
+		if got := w.plan("j").Failed["g"].String(); !strings.HasPrefix(strings.Replace(got, "1 lacks cpu, ", "", 1), want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

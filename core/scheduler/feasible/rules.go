@@ -271,13 +271,13 @@ func (r *Rules) fixedViolation(pos int32, n *model.Node) string {
 		return string(model.OpDistinctHosts)
 	}
 	for _, p := range r.properties {
-		if !p.allows(n) {
-			return p.reason
+		if why := p.violation(n); why != "" {
+			return why
 		}
 	}
 	for _, s := range r.spreads {
-		if !s.allows(n) {
-			return s.reason
+		if why := s.violation(n); why != "" {
+			return why
 		}
 	}
 	for _, t := range r.colocate {

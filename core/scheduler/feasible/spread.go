@@ -13,6 +13,7 @@ type property struct {
 	limit  int            // instances per value
 	counts map[string]int // instances by value
 	reason string         // for nodes that it forbids
+	lacks  string         // for nodes without the attribute
 }
 
 // newProperty returns the constraint without counts. A value that is not a positive
@@ -23,6 +24,7 @@ func newProperty(c *model.Constraint) *property {
 		p.limit = n
 	}
 	p.reason = p.rule.String() + " ≤ " + strconv.Itoa(p.limit)
+	p.lacks = "lacks attribute " + c.Attribute + " of " + string(c.Operator)
 	return p
 }
 
@@ -32,11 +34,17 @@ func (p *property) count(n *model.Node, by int) {
 	}
 }
 
-// allows reports whether one more instance may share the node's value. A node
-// without the attribute is not allowed.
-func (p *property) allows(n *model.Node) bool {
-	value, ok := n.Attribute(p.rule.Attribute)
-	return ok && p.counts[value] < p.limit
+// violation returns why one more instance may not share the node's value, or "". A node
+// without the attribute is not allowed. Its reason differs from that of a full value, because
+// the remedy does: evictions and further nodes with the same attributes do not help.
+func (p *property) violation(n *model.Node) string {
+	switch value, ok := n.Attribute(p.rule.Attribute); {
+	case !ok:
+		return p.lacks
+	case p.counts[value] >= p.limit:
+		return p.reason
+	}
+	return ""
 }
 
 // A spread is a spread rule with its counts.
@@ -47,6 +55,7 @@ type spread struct {
 	domain  map[string]struct{} // values of all feasible nodes
 	targets float64             // sum of the targets, in per cent
 	reason  string              // for nodes that MaxSkew forbids
+	lacks   string              // for nodes without the attribute, if MaxSkew is set
 }
 
 // newSpread collects the values over which a group may be spread: those of schedulable
@@ -54,6 +63,7 @@ type spread struct {
 func newSpread(rule *model.Spread, g *model.Group, snap *state.Snapshot) *spread {
 	s := &spread{rule: rule, total: g.Count, counts: map[string]int{}, domain: map[string]struct{}{}}
 	s.reason = "spread over " + rule.Attribute + " with maxSkew " + strconv.Itoa(rule.MaxSkew)
+	s.lacks = "lacks attribute " + rule.Attribute + " of a spread with maxSkew " + strconv.Itoa(rule.MaxSkew)
 	checker := NewNodeChecker(g, snap.ClassCount())
 	for c := range snap.ChunkCount() {
 		chunk := snap.Chunk(c)
@@ -78,18 +88,21 @@ func (s *spread) count(n *model.Node, by int) {
 	}
 }
 
-// allows reports whether MaxSkew holds with one more instance on the node. Values
-// without an instance count as lowest, so empty domains are filled first.
-func (s *spread) allows(n *model.Node) bool {
+// violation returns why MaxSkew does not hold with one more instance on the node, or "".
+// Values without an instance count as lowest, so empty domains are filled first. A node without
+// the attribute has no value, and is not allowed, for a reason of its own.
+func (s *spread) violation(n *model.Node) string {
 	if s.rule.MaxSkew <= 0 {
-		return true
+		return ""
 	}
 	value, ok := n.Attribute(s.rule.Attribute)
 	if !ok {
-		return false
+		return s.lacks
 	}
-	lowest, _ := s.extremes()
-	return s.counts[value]+1-lowest <= s.rule.MaxSkew
+	if lowest, _ := s.extremes(); s.counts[value]+1-lowest > s.rule.MaxSkew {
+		return s.reason
+	}
+	return ""
 }
 
 // extremes returns the lowest and the highest number of instances on any value.
