@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/width"
 )
 
 // DefaultWidth is the number of columns of a terminal of unknown width.
@@ -91,7 +94,8 @@ func fold(b *strings.Builder, text string, column, hang, width int) {
 	}
 }
 
-// Columns returns the width of a line without the escape sequences of styles.
+// Columns returns the width of a line without the escape sequences of styles. Wide characters,
+// such as those of Chinese and emoji, have two columns, and combining ones none.
 func Columns(line string) int {
 	n := 0
 	for line != "" {
@@ -103,11 +107,27 @@ func Columns(line string) int {
 			line = line[end+1:]
 			continue
 		}
-		_, size := utf8.DecodeRuneInString(line)
+		r, size := utf8.DecodeRuneInString(line)
 		line = line[size:]
-		n++
+		n += runeColumns(r)
 	}
 	return n
+}
+
+// runeColumns returns the width of a character. Characters of ambiguous width have one column,
+// as in terminals of western languages.
+func runeColumns(r rune) int {
+	if r < 0x300 { // most text
+		return 1
+	}
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
 }
 
 // Reflow fills the paragraphs of a text that are wider than width columns. Indented lines,

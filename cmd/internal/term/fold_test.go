@@ -25,6 +25,14 @@ func TestFold_BreaksWideLinesOnly(t *testing.T) {
 	}
 }
 
+// Wide characters fill a line with half as many.
+func TestFold_CountsWideCharacters(t *testing.T) {
+	word := "\u6771\u4eac"
+	if got, want := Fold(word+" "+word+" "+word, 10), word+" "+word+"\n  "+word; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestReflow_FillsWideParagraphs(t *testing.T) {
 	t.Parallel()
 	text := "A paragraph of two lines that\nis wider than thirty columns here.\n\nShort.\nLines.\n\n  an indented line of some example\n"

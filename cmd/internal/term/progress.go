@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/cede-scheduler/cede/core/clock"
 )
@@ -99,9 +98,14 @@ func (p *Progress) Done() {
 
 // clip truncates a line to the width, since a wrapped line cannot be rewritten.
 func clip(line string, width int) string {
-	if width < 2 || utf8.RuneCountInString(line) < width {
+	if width < 2 || Columns(line) < width {
 		return line
 	}
-	runes := []rune(line)
-	return string(runes[:width-2]) + "…"
+	n := 0
+	for i, r := range line {
+		if n += runeColumns(r); n > width-2 {
+			return line[:i] + "…"
+		}
+	}
+	return line
 }

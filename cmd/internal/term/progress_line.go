@@ -3,7 +3,6 @@ package term
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 )
 
 // progressWidth is the maximum width of a progress line, so that it fits a terminal of 80
@@ -23,7 +22,7 @@ func ProgressLine(share float64, elapsed time.Duration, details ...string) strin
 		switch {
 		case line == "":
 			line = text
-		case utf8.RuneCountInString(line)+2+utf8.RuneCountInString(text) <= progressWidth:
+		case Columns(line)+2+Columns(text) <= progressWidth:
 			line += ", " + text
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
 // Table aligns rows under column titles.
@@ -82,7 +81,7 @@ func (t *Table) Write(w io.Writer, style Style) error {
 	widths := make([]int, len(t.Columns))
 	for _, row := range rows {
 		for i, c := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.Text))
+			widths[i] = max(widths[i], Columns(c.Text))
 		}
 	}
 	out := bufio.NewWriter(w)
@@ -95,7 +94,7 @@ func (t *Table) Write(w io.Writer, style Style) error {
 func (t *Table) line(out *bufio.Writer, row []Cell, widths []int, style Style) {
 	_, _ = out.WriteString(t.Indent) // out stores the error
 	for i, c := range row {
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.Text))
+		pad := strings.Repeat(" ", widths[i]-Columns(c.Text))
 		text := style.Text(c.Look, c.Text)
 		switch {
 		case t.Columns[i].Right:

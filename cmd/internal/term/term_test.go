@@ -32,6 +32,28 @@ func TestTable_AlignsAndMarks(t *testing.T) {
 	}
 }
 
+// Columns stay aligned behind characters of two columns, and of none.
+func TestTable_AlignsWideCharacters(t *testing.T) {
+	table := Table{Columns: []Column{{Title: "NAME"}, {Title: "COUNT", Right: true}}}
+	for _, name := range []string{"plain", "\u6771\u4eac", "e\u0301a\u200b", "\U0001f680", "\uff21\uff22"} {
+		table.Row(name, "1")
+	}
+	want := "NAME   COUNT\nplain      1\n\u6771\u4eac       1\ne\u0301a\u200b         1\n\U0001f680         1\n\uff21\uff22       1\n"
+	var b strings.Builder
+	if err := table.Write(&b, Style{}); err != nil || b.String() != want {
+		t.Errorf("got %v\n%s want\n%s", err, b.String(), want)
+	}
+}
+
+func TestProgressLine_ClipsWideCharacters(t *testing.T) {
+	if got := clip(strings.Repeat("\u6771", 10), 12); got != strings.Repeat("\u6771", 5)+"…" {
+		t.Error(got)
+	}
+	if got := ProgressLine(-1, 0, strings.Repeat("\u6771", 30), strings.Repeat("\u4eac", 30)); got != strings.Repeat("\u6771", 30) {
+		t.Error(got)
+	}
+}
+
 func TestStyleFor_RespectsEnvironment(t *testing.T) {
 	for _, tc := range []struct {
 		terminal bool
