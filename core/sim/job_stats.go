@@ -46,7 +46,9 @@ func (l *jobStats) evaluated(key model.JobKey, out *scheduler.Outcome) {
 }
 
 // unplaced lists the desired instances that are missing at the end. Finished
-// instances of batch jobs are not missing; finished instances of services are.
+// instances of batch jobs are not missing; finished instances of services are, because a
+// service is desired until it is stopped. They do not wait, so the metric of this name, which
+// counts instances that do, omits them.
 func (l *jobStats) unplaced(snap *state.Snapshot) []Unplaced {
 	list := []Unplaced{}
 	var allocs []*model.Allocation

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/core/sim"
+	"github.com/cede-scheduler/cede/core/sim/metrics"
 )
 
 // The reason distinguishes instances that ended from instances that were never
@@ -29,6 +30,9 @@ events: [{at: 1m, submit: j}]
 		run := play(t, decode(t, "nodes: [{id: n, capacity: {cpu: 4000}}]\nuntil: 5m\n"+text), sim.Options{Resolve: resolve})
 		if got := run.Result.Unplaced; len(got) != 1 || !strings.HasPrefix(got[0].Reason, want) {
 			t.Errorf("unplaced = %+v, want reason %q", got, want)
+		}
+		if got, waits := run.Result.Metrics.(*metrics.Metrics).Unplaced, strings.HasPrefix(want, "0 of"); got > 0 != waits {
+			t.Errorf("%s: the metric counts %d", want, got)
 		}
 	}
 }

@@ -39,7 +39,8 @@ var outcomeDefinitions = []Definition{
 	},
 	{
 		"unplaced", "", Lower, false, false,
-		"Desired instances that are not placed at the end, including evicted ones.",
+		"Desired instances that are not placed at the end, including evicted ones. Instances of a service that ended by themselves " +
+			"wait for nothing and are not included; the list unplaced of the result contains them.",
 	},
 	{
 		"boundReplicas", "", Higher, true, false,
