@@ -199,7 +199,7 @@ func (r *reader) source(name string, rules *yaml.Node) (*Source, error) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(rules.Content); i += 2 {
 		key, value := rules.Content[i], resolved(rules.Content[i+1])
-		if seen[key.Value] && slices.Contains(ruleNames, key.Value) {
+		if r.plain && seen[key.Value] && slices.Contains(ruleNames, key.Value) { // package bundle reports those of a manifest
 			r.problem(key, key.Value, "is given twice", "remove one")
 		}
 		seen[key.Value] = true
