@@ -124,7 +124,7 @@ func TestMoves_RespectProtection(t *testing.T) {
 
 // An instance of equal priority is moved only for more work than it is, and only if less work
 // is lost than is placed; if the moved one ends by itself, 16 times as much must be gained
-// until then. Work of lower priority is moved like it would be evicted.
+// until then. Work of lower priority is moved as it would be evicted.
 func TestMoves_CostLessThanTheyBring(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -163,8 +163,8 @@ func TestMoves_CostLessThanTheyBring(t *testing.T) {
 	}
 }
 
-// Work is moved rather than evicted, the lowest priority first, and several instances are
-// moved if one does not suffice.
+// Work is moved rather than evicted if that loses no more work, the lowest priority first, and
+// several instances are moved if one does not suffice.
 func TestMoves_ComeBeforeEvictions(t *testing.T) {
 	t.Parallel()
 	w := movable(t)
@@ -182,6 +182,58 @@ func TestMoves_ComeBeforeEvictions(t *testing.T) {
 	}
 	w.job(job("urgent", 90, 7, 1).Obj())
 	w.want("urgent", "urgent.g[0]@n1 over low1")
+}
+
+// Moves give way to evictions that lose less work, unless these are of a higher priority or exceed
+// a budget. This holds for single instances, gangs, and groups that are bound to a domain.
+func TestMoves_GiveWayToCheaperEvictions(t *testing.T) {
+	t.Parallel()
+	const move, evict = "new.g[0]@n1, old.g[0]#1@n3, stop old1", "new.g[0]@n2 over young1"
+	for _, tt := range []struct {
+		name     string
+		old      time.Duration // age of the instance that may be moved; its size is 8
+		young    time.Duration // age of the one that may be evicted only; its size is 9
+		priority int32         // of the latter
+		limited  bool          // its budget permits no disruption
+		want     string
+	}{
+		{"less work", 9 * time.Hour, 7 * time.Hour, 20, false, evict},
+		{"as much work", 9 * time.Hour, 8 * time.Hour, 20, false, move},
+		{"no work", 0, 0, 20, false, move},
+		{"of a higher priority", 9 * time.Hour, time.Hour, 31, false, move},
+		{"beyond a budget", 9 * time.Hour, time.Hour, 20, true, move},
+	} {
+		for kind, change := range map[string]func(*model.Job){
+			"single": func(*model.Job) {},
+			"gang":   func(j *model.Job) { j.AllAtOnce = true },
+			"bound":  func(j *model.Job) { j.Groups[0].Labels, j.Groups[0].Colocate = labels("me"), term("me", "rack") },
+		} {
+			t.Run(tt.name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				w := movable(t)
+				for _, id := range []string{"n1", "n2", "n3"} {
+					w.node(id, func(n *model.Node) { n.Attributes = map[string]string{"rack": id} })
+				}
+				w.run(job("old", 30, 8, 1).Obj(), "old1", "n1")
+				w.run(job("young", tt.priority, 9, 1).With(func(g *model.Group) { g.Labels = labels("young") }).Obj(), "young1", "n2")
+				w.run(job("pin", 90, 2, 1).Change(func(j *model.Job) { j.NonPreemptible = true }).Obj(), "p1", "n3")
+				w.write(func(txn *state.Txn) {
+					for id, age := range map[string]time.Duration{"old1": tt.old, "young1": tt.young} {
+						a := *txn.Alloc(id)
+						a.StartTime = w.now - int64(age)
+						txn.AllocWriter().Upsert(&a)
+					}
+					if tt.limited {
+						txn.BudgetWriter().Upsert(&model.Budget{
+							Namespace: model.DefaultNamespace, Name: "least", Labels: labels("young"), MinAvailable: &model.Bound{Number: 1},
+						})
+					}
+				})
+				w.job(job("new", 80, 9, 1).Change(change).Obj())
+				w.want("new", tt.want)
+			})
+		}
+	}
 }
 
 // A gang is placed after moves, without evictions, and one that fits without moves moves

@@ -135,11 +135,42 @@ func (g *gang) place(key string) (placed bool, err error) {
 		g.infeasible = !hasEvictable(e.State.Base, placement.ReclaimCeiling(e))
 	}
 	if e.Preemption.Allowed && e.Moves.Allowed() && !g.infeasible {
-		if placed, err := g.tryWithoutPreemption(true); placed || err != nil {
+		if placed, err := g.tryWithoutPreemption(true); err != nil || placed {
+			if placed {
+				preferEvictions(g, func() (bool, error) { return g.try(false) })
+			}
 			return placed, err
 		}
 	}
 	return g.try(true)
+}
+
+// preferEvictions calls place, which places the gang by evictions, if the gang is placed with moves
+// that lose work. It restores the moves unless the evictions are preferred.
+func preferEvictions(g *gang, place func() (placed bool, err error)) {
+	e, group := g.e, g.e.Plan.GroupAt(g.start.plan)
+	var moved, evicted []*model.Allocation
+	for i := range group.Stops {
+		if group.Stops[i].MovedTo != "" {
+			moved = append(moved, e.State.Base.Alloc(group.Stops[i].AllocID))
+		}
+	}
+	if !placement.LosesWork(e, moved) {
+		return
+	}
+	moves, before, placed := g.takeWay(), e.State.Freeze(), false
+	// A policy at fault has no part in moves.
+	if err := placement.WithoutMoves(e, func() (err error) { placed, err = place(); return err }); err == nil && placed {
+		group = e.Plan.GroupAt(g.start.plan)
+		for i := range group.Evictions {
+			evicted = append(evicted, e.State.Base.Alloc(group.Evictions[i].AllocID))
+		}
+		if placement.PrefersEvictions(e, before, evicted, moved) {
+			return
+		}
+	}
+	g.rollback()
+	moves.reinstate(g)
 }
 
 func newGang(e *placement.Evaluation, missing [][]reconcile.Missing, order []*model.Group) *gang {

@@ -137,7 +137,7 @@ func (t *turns) of(groups []*model.Group) [][]reconcile.Missing {
 }
 
 // placeByMeans places a gang in domains. As elsewhere, a domain with enough free capacity is
-// preferred to any move, and moves to any eviction.
+// preferred to any move, and moves to evictions unless these lose less work.
 func placeByMeans(g *gang) (placed bool, err error) {
 	e := g.e
 	place := func() error {
@@ -148,7 +148,13 @@ func placeByMeans(g *gang) (placed bool, err error) {
 		err = e.WithoutPreemption(false, place)
 	}
 	if !placed && err == nil && e.Preemption.Allowed && e.Moves.Allowed() {
-		err = e.WithoutPreemption(true, place)
+		if err = e.WithoutPreemption(true, place); placed && err == nil {
+			preferEvictions(g, func() (placed bool, err error) {
+				placed, _, err = g.placeInDomains(g.bound)
+				return placed, err
+			})
+			return true, nil
+		}
 	}
 	if !placed && err == nil {
 		err = place()

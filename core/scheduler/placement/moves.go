@@ -21,7 +21,8 @@ import (
 // search moves few instances for each placement, on the nodes that lack the least, and takes
 // the set of instances that loses the least work. Nothing is moved to make room for a move.
 //
-// The policy is not called: nothing is evicted. What limits moves is in state.MoveObstacle.
+// The policy does not choose what is moved. What limits moves is in state.MoveObstacle. Moves are
+// compared with the evictions that the policy chooses, since both lose work: see ReclaimCost.
 
 // Bounds of a search: some milliseconds for an evaluation on a large cluster.
 const (
@@ -68,10 +69,8 @@ type moveSite struct {
 type moveSet struct {
 	site   moveSite
 	allocs []*model.Allocation
-	// The cost is compared in the order of these fields.
-	priority int32   // the highest of the set
-	lost     float64 // work since the last checkpoints in nanoseconds, weighted by size
-	size     float64 // sum of dominant shares
+	ReclaimCost
+	size float64 // sum of dominant shares
 }
 
 // chooseMoves returns the cheapest node for an instance on which moves make room for it, and
@@ -90,7 +89,7 @@ func (p *Placer) chooseMoves(m reconcile.Missing) (found, bool) {
 		sets = append(sets, s.sets(site, m)...)
 	}
 	slices.SortStableFunc(sets, func(a, b moveSet) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.lost, b.lost), cmp.Compare(a.size, b.size),
+		return cmp.Or(a.ReclaimCost.compare(b.ReclaimCost), cmp.Compare(a.size, b.size),
 			cmp.Compare(len(a.allocs), len(b.allocs)), cmp.Compare(a.site.rank, b.site.rank))
 	})
 	for i := range sets {
@@ -132,12 +131,12 @@ func (u *MoveUse) apply(s *proposal.State, moves []proposal.Move) {
 	if len(moves) == 0 {
 		return
 	}
-	from, to := make([]*model.Allocation, len(moves)), make([]*model.Allocation, len(moves))
+	to := make([]*model.Allocation, len(moves))
 	for i := range moves {
-		from[i], to[i] = moves[i].From, moves[i].To
+		to[i] = moves[i].To
 		u.moved = append(u.moved, to[i].ID)
 	}
-	s.Vacate(from)
+	s.Vacate(proposal.Moved(moves))
 	s.Apply(to, nil, model.DesiredEvict)
 }
 
@@ -243,7 +242,7 @@ func (s *moveSearch) candidates(pos int32) (list []*model.Allocation) {
 	}
 	slices.SortFunc(list, func(a, b *model.Allocation) int {
 		x, y := s.weigh(moveSite{}, []*model.Allocation{a}), s.weigh(moveSite{}, []*model.Allocation{b})
-		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(x.lost, y.lost), cmp.Compare(x.size, y.size), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(x.ReclaimCost.compare(y.ReclaimCost), cmp.Compare(x.size, y.size), cmp.Compare(a.ID, b.ID))
 	})
 	return list[:min(len(list), maxMoveCandidates)]
 }
@@ -292,12 +291,9 @@ func findHosts(snap *state.Snapshot, ask *model.Ask) hosts {
 
 // weigh returns the set of some instances with its cost.
 func (s *moveSearch) weigh(site moveSite, allocs []*model.Allocation) moveSet {
-	x := moveSet{site: site, allocs: slices.Clone(allocs), priority: allocs[0].Job.Priority}
+	x := moveSet{site: site, allocs: slices.Clone(allocs), ReclaimCost: costOf(allocs, s.e.Now, &s.largest)}
 	for _, a := range allocs {
-		size := DominantShare(&a.Group.Ask, &s.largest)
-		x.priority = max(x.priority, a.Job.Priority)
-		x.size += size
-		x.lost += float64(size * float64(a.Group.LostWork(a.Age(s.e.Now))))
+		x.size += DominantShare(&a.Group.Ask, &s.largest)
 	}
 	return x
 }
@@ -391,14 +387,20 @@ func (s *moveSearch) mayMoveAll(before *state.Snapshot, allocs []*model.Allocati
 	if jobs > s.movesLeft(last.Job.Key()) {
 		return false
 	}
-	for _, at := range before.GroupBudgets(last.Group) {
+	return permitsLast(before, allocs, s.e.Now)
+}
+
+// permitsLast reports whether the budgets of the last of some allocations permit to disrupt all
+// of them.
+func permitsLast(snap *state.Snapshot, allocs []*model.Allocation, now int64) bool {
+	for _, at := range snap.GroupBudgets(allocs[len(allocs)-1].Group) {
 		used := 0
 		for _, a := range allocs {
-			if a.Available() && slices.Contains(before.GroupBudgets(a.Group), at) {
+			if a.Available() && slices.Contains(snap.GroupBudgets(a.Group), at) {
 				used++
 			}
 		}
-		if used > max(0, before.DisruptionsAllowed(at, s.e.Now)) {
+		if used > max(0, snap.DisruptionsAllowed(at, now)) {
 			return false
 		}
 	}

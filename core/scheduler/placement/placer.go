@@ -185,17 +185,22 @@ type found struct {
 
 // choose returns the best node with free capacity, else the cheapest one that moves make room
 // on, else the best option for eviction. An instance never evicts while some node has enough
-// free capacity, or could have it at the price of a restart.
+// free capacity, or could have it at the price of a restart that loses no more work.
 func (p *Placer) choose(m reconcile.Missing) (found, bool, error) {
 	p.ahead = outlooks{p, m}
 	if pos, score, ok := p.Ranker.Best(); ok {
 		device, _ := p.Ranker.Device(pos, p.e.State.Snapshot().NodeAt(pos))
 		return found{Choice: preempt.Choice{Pos: pos, Device: device, Score: score}}, true, nil
 	}
-	if f, ok := p.chooseMoves(m); ok {
-		return f, true, nil
+	moves, movable := p.chooseMoves(m)
+	moved := proposal.Moved(moves.moves)
+	if movable && !LosesWork(p.e, moved) {
+		return moves, true, nil
 	}
 	choice, ok, err := p.chooseEvictions()
+	if movable && (err != nil || !ok || !PrefersEvictions(p.e, p.e.State.Freeze(), choice.Victims, moved)) {
+		return moves, true, nil // also if the policy is at fault: it has no part in moves
+	}
 	return found{Choice: choice}, ok, err
 }
 

@@ -10,6 +10,15 @@ type Move struct {
 	To   *model.Allocation // it is placed on another node
 }
 
+// Moved returns the allocations that some moves stop.
+func Moved(moves []Move) []*model.Allocation {
+	from := make([]*model.Allocation, len(moves))
+	for i := range moves {
+		from[i] = moves[i].From
+	}
+	return from
+}
+
 // add adds both halves of a move to the commit group of the placement that it serves. The group
 // is that of the node that the instance leaves, although the other half is on another node:
 // a group is indivisible once it contains a stop.
