@@ -22,7 +22,7 @@ import (
 // the set of instances that loses the least work. Nothing is moved to make room for a move.
 //
 // The policy does not choose what is moved. What limits moves is in state.MoveObstacle. Moves are
-// compared with the evictions that the policy chooses, since both lose work: see ReclaimCost.
+// compared with the evictions that the policy chooses, since both lose work: see reclaimCost.
 
 // Bounds of a search: some milliseconds for an evaluation on a large cluster.
 const (
@@ -69,8 +69,8 @@ type moveSite struct {
 type moveSet struct {
 	site   moveSite
 	allocs []*model.Allocation
-	ReclaimCost
-	size float64 // sum of dominant shares
+	cost   reclaimCost
+	size   float64 // sum of dominant shares
 }
 
 // chooseMoves returns the cheapest node for an instance on which moves make room for it, and
@@ -89,7 +89,7 @@ func (p *Placer) chooseMoves(m reconcile.Missing) (found, bool) {
 		sets = append(sets, s.sets(site, m)...)
 	}
 	slices.SortStableFunc(sets, func(a, b moveSet) int {
-		return cmp.Or(a.ReclaimCost.compare(b.ReclaimCost), cmp.Compare(a.size, b.size),
+		return cmp.Or(a.cost.compare(b.cost), cmp.Compare(a.size, b.size),
 			cmp.Compare(len(a.allocs), len(b.allocs)), cmp.Compare(a.site.rank, b.site.rank))
 	})
 	for i := range sets {
@@ -242,7 +242,7 @@ func (s *moveSearch) candidates(pos int32) (list []*model.Allocation) {
 	}
 	slices.SortFunc(list, func(a, b *model.Allocation) int {
 		x, y := s.weigh(moveSite{}, []*model.Allocation{a}), s.weigh(moveSite{}, []*model.Allocation{b})
-		return cmp.Or(x.ReclaimCost.compare(y.ReclaimCost), cmp.Compare(x.size, y.size), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(x.cost.compare(y.cost), cmp.Compare(x.size, y.size), cmp.Compare(a.ID, b.ID))
 	})
 	return list[:min(len(list), maxMoveCandidates)]
 }
@@ -291,7 +291,7 @@ func findHosts(snap *state.Snapshot, ask *model.Ask) hosts {
 
 // weigh returns the set of some instances with its cost.
 func (s *moveSearch) weigh(site moveSite, allocs []*model.Allocation) moveSet {
-	x := moveSet{site: site, allocs: slices.Clone(allocs), ReclaimCost: costOf(allocs, s.e.Now, &s.largest)}
+	x := moveSet{site: site, allocs: slices.Clone(allocs), cost: costOf(allocs, s.e.Now, &s.largest)}
 	for _, a := range allocs {
 		x.size += DominantShare(&a.Group.Ask, &s.largest)
 	}
@@ -303,7 +303,7 @@ func (s *moveSearch) weigh(site moveSite, allocs []*model.Allocation) moveSet {
 // interrupted, and the new instance must gain more than is lost until it ends. If those in its
 // way end by themselves, it gains only the time until then, and by a margin.
 func (s *moveSearch) pays(x *moveSet, m reconcile.Missing) bool {
-	if x.priority < s.e.Job.Priority {
+	if x.cost.priority < s.e.Job.Priority {
 		return true
 	}
 	size := DominantShare(&s.group.Ask, &s.largest)
@@ -318,7 +318,7 @@ func (s *moveSearch) pays(x *moveSet, m reconcile.Missing) bool {
 	if until < math.MaxInt64 {
 		gain, margin = min(gain, until), moveMargin
 	}
-	return gain == math.MaxInt64 || x.lost*margin < float64(size*float64(gain))
+	return gain == math.MaxInt64 || x.cost.lost*margin < float64(size*float64(gain))
 }
 
 // timeLeft returns how long an instance of a group that has done some work runs until it ends

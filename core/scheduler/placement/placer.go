@@ -198,8 +198,9 @@ func (p *Placer) choose(m reconcile.Missing) (found, bool, error) {
 		return moves, true, nil
 	}
 	choice, ok, err := p.chooseEvictions()
-	if movable && (err != nil || !ok || !PrefersEvictions(p.e, p.e.State.Freeze(), choice.Victims, moved)) {
-		return moves, true, nil // also if the policy is at fault: it has no part in moves
+	evicts := ok && err == nil && (!movable || PrefersEvictions(p.e, p.e.State.Freeze(), choice.Victims, moved))
+	if movable && !evicts { // also if the policy is at fault: it has no part in moves
+		return moves, true, nil
 	}
 	return found{Choice: choice}, ok, err
 }

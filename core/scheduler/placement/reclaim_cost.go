@@ -15,14 +15,14 @@ import (
 	"github.com/cede-scheduler/cede/core/state"
 )
 
-// A ReclaimCost is the cost of removing instances from their nodes, by evictions or moves.
-type ReclaimCost struct {
+// A reclaimCost is the cost of removing instances from their nodes, by evictions or moves.
+type reclaimCost struct {
 	priority int32   // the highest of the instances
 	lost     float64 // work since the last checkpoints in nanoseconds, weighted by dominant shares
 }
 
 // costOf returns the cost of removing some instances. largest is the result of LargestNode.
-func costOf(allocs []*model.Allocation, now int64, largest *model.Vector) (c ReclaimCost) {
+func costOf(allocs []*model.Allocation, now int64, largest *model.Vector) (c reclaimCost) {
 	for i, a := range allocs {
 		if i == 0 {
 			c.priority = a.Job.Priority
@@ -34,7 +34,7 @@ func costOf(allocs []*model.Allocation, now int64, largest *model.Vector) (c Rec
 }
 
 // compare orders costs by priority, then by lost work.
-func (c ReclaimCost) compare(d ReclaimCost) int {
+func (c reclaimCost) compare(d reclaimCost) int {
 	return cmp.Or(cmp.Compare(c.priority, d.priority), cmp.Compare(c.lost, d.lost))
 }
 

@@ -128,7 +128,8 @@ func (s *Store) read(r io.Reader) error {
 	lines := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
 			return s.refuseFile(err.Error())
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
@@ -136,7 +137,7 @@ func (s *Store) read(r io.Reader) error {
 				return err
 			}
 		}
-		if err != nil {
+		if last {
 			return nil
 		}
 	}
