@@ -6,6 +6,7 @@
 // above that of the cheapest evictions, in each state that the run reached.
 //
 //	go run ./cmd/internal/places -draws 30
+//	go run ./cmd/internal/places -spec examples/moderate-load/racks.yaml -seed 1001
 package main
 
 import (
@@ -34,6 +35,8 @@ import (
 
 func main() {
 	draws := flag.Int("draws", 30, "number of draws of each workload")
+	specs := flag.String("spec", "racks,gangs,pinned", "workloads: presets of cede sim generate, or files of specs, separated by commas")
+	seed := flag.Uint64("seed", 0, "seed of the first draw; 0: that of the workload")
 	rows := flag.String("rows", ".", "play the rows whose policy and features match a regular expression; moves and look-ahead take several times as long as the others")
 	flag.Parse()
 	if *draws < 1 || flag.NArg() > 0 {
@@ -46,14 +49,11 @@ func main() {
 		os.Exit(2)
 	}
 	debug.SetGCPercent(400) // plays allocate much and retain little
-	if err := run(context.Background(), os.Stdout, *draws, selected); err != nil {
+	if err := run(context.Background(), os.Stdout, strings.Split(*specs, ","), *seed, *draws, selected); err != nil {
 		fmt.Fprintln(os.Stderr, "places:", err)
 		os.Exit(1)
 	}
 }
-
-// workloads are presets of `cede sim generate`.
-var workloads = [...]string{"racks", "gangs", "pinned"}
 
 // Rules without and with look-ahead.
 const (
@@ -82,6 +82,7 @@ var comparisons = [...]comparison{
 var columns = []struct{ title, metric string }{
 	{"lost work, core-hours", "wastedHours.cpu"},
 	{"deepest cascade", "cascadeDepth.max"},
+	{cascades, ""},
 	{"ping-pong", "pingPong"},
 	{"placed", "placed"},
 	{"unplaced", "unplaced"},
@@ -89,10 +90,13 @@ var columns = []struct{ title, metric string }{
 	{"regret, cluster-hours", "decisionRegret"},
 }
 
+// cascades is the title of the column after the deepest cascade. Its values are not a metric.
+const cascades = "cascades"
+
 // The names of the two runs of a pair.
 const before, after = "before", "after"
 
-func run(ctx context.Context, out io.Writer, draws int, selected *regexp.Regexp) (err error) {
+func run(ctx context.Context, out io.Writer, workloads []string, seed uint64, draws int, selected *regexp.Regexp) (err error) {
 	loader := policies.New(policies.Options{})
 	defer func() { err = errors.Join(err, loader.Close()) }()
 	header, rule := "| workload | policy | features |", "|--|--|--|"
@@ -103,8 +107,9 @@ func run(ctx context.Context, out io.Writer, draws int, selected *regexp.Regexp)
 		return err
 	}
 	for _, workload := range workloads {
-		p := &player{loader: loader, played: map[string][]compare.Run{}}
-		if p.files, err = draw(workload, draws); err != nil {
+		p := &player{loader: loader, played: map[string][]play{}}
+		var name string
+		if name, p.files, err = draw(workload, seed, draws); err != nil {
 			return err
 		}
 		for _, c := range comparisons {
@@ -115,7 +120,7 @@ func run(ctx context.Context, out io.Writer, draws int, selected *regexp.Regexp)
 			if err != nil {
 				return fmt.Errorf("%s: %w", workload, err)
 			}
-			if _, err := fmt.Fprintf(out, "| `%s` | %s | %s |%s\n", workload, c.policy, c.features, row(compare.New(runs))); err != nil {
+			if _, err := fmt.Fprintf(out, "| `%s` | %s | %s |%s\n", name, c.policy, c.features, row(runs)); err != nil {
 				return err
 			}
 		}
@@ -123,32 +128,42 @@ func run(ctx context.Context, out io.Writer, draws int, selected *regexp.Regexp)
 	return nil
 }
 
-// draw returns the draws of a workload: its seed and those that follow it.
-func draw(workload string, draws int) (files []*scenario.File, err error) {
+// draw returns the name and the draws of a workload: a seed and those that follow it. 0 is the
+// seed of the workload.
+func draw(workload string, seed uint64, draws int) (name string, files []*scenario.File, err error) {
 	spec, err := generate.Open(workload)
 	if err != nil {
-		return nil, err
+		return "", nil, err
+	}
+	if seed > 0 {
+		spec.Seed = seed
 	}
 	for range draws {
 		f, _, err := generate.Generate(spec)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		files = append(files, f)
 		spec.Seed++
 	}
-	return files, nil
+	return spec.Name, files, nil
+}
+
+// A play is a run with the number of its cascades.
+type play struct {
+	compare.Run
+	cascades int
 }
 
 // A player plays the draws of one workload.
 type player struct {
 	loader *policies.Loader
 	files  []*scenario.File
-	played map[string][]compare.Run // without the features, by policy: rows share them
+	played map[string][]play // without the features, by policy: rows share them
 }
 
 // compare returns the runs of a row, in pairs.
-func (p *player) compare(ctx context.Context, c *comparison) (runs []compare.Run, err error) {
+func (p *player) compare(ctx context.Context, c *comparison) (runs []play, err error) {
 	without, ok := p.played[c.before]
 	if !ok {
 		if without, err = p.playAll(ctx, before, false, sim.Options{Policy: c.before, NoDomainSearch: true}); err != nil {
@@ -167,8 +182,8 @@ func (p *player) compare(ctx context.Context, c *comparison) (runs []compare.Run
 }
 
 // playAll plays every draw, several at a time. name is that of the policy in the runs.
-func (p *player) playAll(ctx context.Context, name string, moves bool, o sim.Options) ([]compare.Run, error) {
-	runs, failed := make([]compare.Run, len(p.files)), make([]error, len(p.files))
+func (p *player) playAll(ctx context.Context, name string, moves bool, o sim.Options) ([]play, error) {
+	runs, failed := make([]play, len(p.files)), make([]error, len(p.files))
 	o.Resolve = p.loader.Resolve
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -191,26 +206,62 @@ func (p *player) playAll(ctx context.Context, name string, moves bool, o sim.Opt
 }
 
 // playOne plays a scenario and compares its decisions with the cheapest evictions.
-func playOne(ctx context.Context, f *scenario.File, o sim.Options) (compare.Run, error) {
+func playOne(ctx context.Context, f *scenario.File, o sim.Options) (play, error) {
 	recorder := bound.NewRecorder(bound.DefaultLimit)
 	recorder.EvictionsOnly = true
 	o.Evaluated = recorder.Evaluated
 	run, err := sim.Play(ctx, f, o)
 	if err != nil {
-		return compare.Run{}, err
+		return play{}, err
 	}
 	if len(run.Faults) > 0 {
-		return compare.Run{}, run.Faults[0]
+		return play{}, run.Faults[0]
 	}
 	report, err := recorder.Finish(f, run)
-	return compare.Run{Scenario: f.Name, Seed: f.Seed, Metrics: run.Metrics, Bound: report}, err
+	return play{
+		Run:      compare.Run{Scenario: f.Name, Seed: f.Seed, Metrics: run.Metrics, Bound: report},
+		cascades: countCascades(run.Result.Evicted),
+	}, err
 }
 
-// row returns the cells of a comparison: the median before, and the paired difference, which
-// is bold if its interval excludes 0.
-func row(d *compare.Document) string {
+// countCascades returns the number of instances that were evicted and then evicted others when
+// they were placed again.
+func countCascades(evicted []sim.Evicted) (n int) {
+	instance := func(alloc string) string { name, _, _ := strings.Cut(alloc, "#"); return name }
+	wait := map[string]bool{} // by instance: it was evicted, and has evicted nothing since
+	for i := range evicted {
+		by := instance(evicted[i].By)
+		if wait[by] {
+			n++
+			delete(wait, by)
+		}
+		wait[instance(evicted[i].Alloc)] = true
+	}
+	return n
+}
+
+// row returns the cells of a comparison of runs in pairs: the median before, and the paired
+// difference, which is bold if its interval excludes 0.
+func row(runs []play) string {
 	var b strings.Builder
+	list, chained := make([]compare.Run, len(runs)), [2][]float64{} // before, after
+	for i := range runs {
+		list[i] = runs[i].Run
+		chained[i%2] = append(chained[i%2], float64(runs[i].cascades))
+	}
+	d := compare.New(list)
 	for _, c := range columns {
+		if c.title == cascades {
+			// As in compare: each draw is a group with one value.
+			groups := [2]statistics.Groups{}
+			for k := range groups {
+				for _, n := range chained[k] {
+					groups[k] = append(groups[k], []float64{n})
+				}
+			}
+			fmt.Fprintf(&b, " %s: %s |", compare.Number(statistics.Median(chained[0])), signed(statistics.Paired(groups[1], groups[0], 1)))
+			continue
+		}
 		cell := "–"
 		for i := range d.Summary {
 			r := &d.Summary[i]

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cede-scheduler/cede/cmd/internal/policies"
+	"github.com/cede-scheduler/cede/core/sim"
 	"github.com/cede-scheduler/cede/core/sim/compare"
 	"github.com/cede-scheduler/cede/core/sim/metrics"
 	"github.com/cede-scheduler/cede/core/sim/mixes"
@@ -13,21 +14,39 @@ import (
 
 // A difference is bold if its interval excludes 0, and only then.
 func TestRow_MarksDifferencesThatExcludeZero(t *testing.T) {
-	var runs []compare.Run
+	var runs []play
 	for draw := 1; draw <= 12; draw++ {
 		first, second := &metrics.Metrics{}, &metrics.Metrics{}
 		first.Placed, second.Placed = 100+draw, 110+2*draw
 		first.PingPong, second.PingPong = 5, 5+draw%3-1
 		runs = append(runs,
-			compare.Run{Scenario: "s", Draw: draw, Policy: before, Metrics: first},
-			compare.Run{Scenario: "s", Draw: draw, Policy: after, Metrics: second})
+			play{compare.Run{Scenario: "s", Draw: draw, Policy: before, Metrics: first}, 3},
+			play{compare.Run{Scenario: "s", Draw: draw, Policy: after, Metrics: second}, 1})
 	}
-	cells := strings.Split(row(compare.New(runs)), "|")
-	if placed := cells[3]; !strings.Contains(placed, "**+") {
+	cells := strings.Split(row(runs), "|")
+	if placed := cells[4]; !strings.Contains(placed, "**+") {
 		t.Errorf("placed: %q is not marked", placed)
 	}
-	if pingPong := cells[2]; strings.Contains(pingPong, "**") || !strings.Contains(pingPong, "5: ") {
+	if chained := cells[2]; chained != " 3: **−2** " {
+		t.Errorf("cascades: %q", chained)
+	}
+	if pingPong := cells[3]; strings.Contains(pingPong, "**") || !strings.Contains(pingPong, "5: ") {
 		t.Errorf("ping-pong: %q", pingPong)
+	}
+}
+
+// An instance counts each time it evicts others after it was evicted itself.
+func TestCountCascades_CountsEvictionsByEvictedInstances(t *testing.T) {
+	evicted := []sim.Evicted{
+		{Alloc: "mid.g[0]", By: "top.g[0]"},
+		{Alloc: "low.g[0]", By: "mid.g[0]#1"}, // a cascade
+		{Alloc: "low.g[1]", By: "mid.g[0]#1"}, // the same placement
+		{Alloc: "low.g[2]", By: "mid.g[1]"},   // mid.g[1] was not evicted
+		{Alloc: "mid.g[0]#1", By: "top.g[1]"},
+		{Alloc: "low.g[0]#1", By: "mid.g[0]#2"}, // another one
+	}
+	if got := countCascades(evicted); got != 2 {
+		t.Errorf("%d cascades, want 2", got)
 	}
 }
 
@@ -35,7 +54,7 @@ func TestRow_MarksDifferencesThatExcludeZero(t *testing.T) {
 func TestPlayer_SharesRunsBetweenRows(t *testing.T) {
 	loader := policies.New(policies.Options{})
 	defer loader.Close()
-	p := &player{loader: loader, played: map[string][]compare.Run{}}
+	p := &player{loader: loader, played: map[string][]play{}}
 	for seed := range uint64(3) {
 		f := mixes.Generate(seed)
 		f.Scheduler.Policy = ""
