@@ -11,11 +11,12 @@ import (
 	"github.com/cede-scheduler/cede/core/model"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
+	sdk "github.com/cede-scheduler/cede/sdk/policy"
 )
 
 // movable returns a fixture in which one instance of a job may be moved in an hour.
-func movable(t testing.TB) *fixture {
-	w := newFixture(t)
+func movable(t testing.TB, policies ...func() sdk.Policy) *fixture {
+	w := newFixture(t, policies...)
 	w.now = int64(10 * time.Hour)
 	w.config(func(c *model.SchedulerConfig) { c.Moves = &model.Rate{Number: 1, Window: time.Hour} })
 	return w
@@ -210,7 +211,8 @@ func TestMoves_GiveWayToCheaperEvictions(t *testing.T) {
 		} {
 			t.Run(tt.name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				w := movable(t)
+				w := movable(t, func() sdk.Policy { return &rule{} }) // evicts what loses the least work, of any priority
+				w.config(func(c *model.SchedulerConfig) { c.Policy = "rule" })
 				for _, id := range []string{"n1", "n2", "n3"} {
 					w.node(id, func(n *model.Node) { n.Attributes = map[string]string{"rack": id} })
 				}
