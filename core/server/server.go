@@ -212,7 +212,10 @@ func newKeyPublisher(s *Server) *whatif.Publisher {
 }
 
 func (s *Server) eventConfig() eventsink.Config {
-	c := eventsink.Config{Capacity: s.cfg.EventBuffer, History: s.cfg.History, Logger: s.logger}
+	c := eventsink.Config{
+		Capacity: s.cfg.EventBuffer, History: s.cfg.History, Logger: s.logger,
+		StateIndex: func() uint64 { return s.cfg.Store.Snapshot().Index() },
+	}
 	if s.traces != nil {
 		c.OnEntry = func(a *replication.Applied, before *state.Snapshot) {
 			if s.term.Load() != nil { // so that each start is recorded by one server

@@ -74,8 +74,12 @@ func (d *Decision) concerns(key model.JobKey) bool {
 	})
 }
 
-// Decisions returns preemption decisions, the newest first.
+// Decisions returns preemption decisions, the newest first: all those of the state at the
+// time of the call.
 func (p *Publisher) Decisions(ctx context.Context, q DecisionQuery) ([]*Decision, error) {
+	if err := p.waitForState(ctx); err != nil {
+		return nil, apierror.Interrupted(err)
+	}
 	if q.Limit <= 0 {
 		q.Limit = 100
 	}

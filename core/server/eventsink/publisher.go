@@ -12,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"sync"
 
 	"github.com/cede-scheduler/cede/core/events"
@@ -40,6 +41,9 @@ type Config struct {
 	Capacity int     // events held for readers; 0: events.DefaultCapacity
 	History  History // nil: decisions are held in memory only
 	Logger   *slog.Logger
+	// StateIndex returns the index of the state. Decisions waits until the entries up to it are
+	// published. nil: it does not wait.
+	StateIndex func() uint64
 	// OnEntry is called for each entry that took effect, before its events are
 	// published, with the state before the entry, or nil if that is unknown. nil: states
 	// are not held for it.
@@ -56,6 +60,11 @@ type Publisher struct {
 	started bool          // Observe was called
 	more    chan struct{} // one slot: queue is not empty
 
+	// published is the index of the newest published entry, or of the state when the publisher
+	// was made; advanced is closed and replaced when it changes.
+	published uint64
+	advanced  chan struct{}
+
 	// before is the state after the last published entry; nil without OnEntry. It is
 	// used by the goroutine of Run only.
 	before *state.Snapshot
@@ -66,9 +75,14 @@ type Publisher struct {
 
 // New returns a Publisher that publishes nothing before Run.
 func New(c Config) *Publisher {
-	return &Publisher{
+	p := &Publisher{
 		cfg: c, stream: events.NewBuffer(c.Capacity), more: make(chan struct{}, 1), newest: ring.New[*Decision](maxDecisions),
+		advanced: make(chan struct{}),
 	}
+	if c.StateIndex != nil {
+		p.published = c.StateIndex()
+	}
+	return p
 }
 
 // Observe queues applied entries for publication.
@@ -97,6 +111,7 @@ func (p *Publisher) Run(ctx context.Context) {
 			p.publishQueue()
 		case <-ctx.Done():
 			p.publishQueue()
+			p.advance(math.MaxUint64) // nothing follows
 			return
 		}
 	}
@@ -115,7 +130,38 @@ func (p *Publisher) publishQueue() {
 		if p.cfg.OnEntry != nil {
 			p.before = list[i].Snap
 		}
+		p.advance(list[i].Index)
 		list[i] = replication.Applied{} // releases its snapshot
+	}
+}
+
+// advance records that the entries up to an index are published.
+func (p *Publisher) advance(index uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.published = max(p.published, index)
+	close(p.advanced)
+	p.advanced = make(chan struct{})
+}
+
+// waitForState waits until the entries of the current state are published: a reader that has
+// seen an evaluation complete also finds its decisions. It returns the error of ctx.
+func (p *Publisher) waitForState(ctx context.Context) error {
+	if p.cfg.StateIndex == nil {
+		return nil
+	}
+	for index := p.cfg.StateIndex(); ; {
+		p.mu.Lock()
+		published, advanced := p.published, p.advanced
+		p.mu.Unlock()
+		if published >= index {
+			return nil
+		}
+		select {
+		case <-advanced:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
