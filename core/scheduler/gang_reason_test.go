@@ -270,3 +270,20 @@ func TestGang_ReasonAgreesWithBruteForce(t *testing.T) {
 		t.Errorf("too few reasons: %v", kinds)
 	}
 }
+
+// An instance of which all victims are retained, because a later one frees more than it uses, has no
+// version of a policy either.
+func TestGang_InstanceWithoutVictimsHasNoPolicy(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.node("n1", func(n *model.Node) { n.Capacity["cpu"] = 20 })
+	w.run(job("x", 10, 6, 1).Obj(), "x1", "n1")
+	w.run(job("y", 20, 12, 1).Obj(), "y1", "n1")
+	w.job(job("gang", 90, 7, 1).Count(2).Change(func(j *model.Job) { j.AllAtOnce = true }).Obj())
+	w.want("gang", "gang.g[0]@n1, gang.g[1]@n1 over y1")
+	for id, evicts := range map[string]bool{"gang.g[0]": false, "gang.g[1]": true} {
+		if a := w.store.Snapshot().Alloc(id); (a.PolicyVersion != "") != evicts {
+			t.Errorf("%s: policy %q", id, a.PolicyVersion)
+		}
+	}
+}

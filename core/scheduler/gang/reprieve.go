@@ -42,7 +42,9 @@ func (g *gang) reprieveVictims() {
 		}
 		group.Evictions = slices.DeleteFunc(group.Evictions, func(x model.Eviction) bool { return isRetained(x.AllocID) })
 		for _, a := range group.Placements {
-			a.Preempted = slices.DeleteFunc(a.Preempted, isRetained)
+			if a.Preempted = slices.DeleteFunc(a.Preempted, isRetained); len(a.Preempted) == 0 {
+				a.PolicyVersion = ""
+			}
 		}
 		for _, c := range group.Choices {
 			c.Reprieve(isRetained)
