@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cede-scheduler/cede/core/coretest"
 	"github.com/cede-scheduler/cede/core/model"
+	"github.com/cede-scheduler/cede/core/policy"
 	"github.com/cede-scheduler/cede/core/state"
 	"github.com/cede-scheduler/cede/core/state/apply"
 	sdk "github.com/cede-scheduler/cede/sdk/policy"
@@ -235,6 +237,42 @@ func TestMoves_GiveWayToCheaperEvictions(t *testing.T) {
 				w.want("new", tt.want)
 			})
 		}
+	}
+}
+
+// Moves take place although the policy that was called to compare evictions with them is at fault. The
+// fault is recorded once for an evaluation, so that it opens the circuit breaker and is reported.
+func TestMoves_RecordFaultOfPolicy(t *testing.T) {
+	t.Parallel()
+	for kind, change := range map[string]func(*model.Job){
+		"single": func(*model.Job) {},
+		"gang":   func(j *model.Job) { j.AllAtOnce = true },
+		"bound":  func(j *model.Job) { j.Groups[0].Labels, j.Groups[0].Colocate = labels("me"), term("me", "rack") },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := movable(t, func() sdk.Policy { return bad{} })
+			w.config(func(c *model.SchedulerConfig) { c.Policy = "bad" })
+			for _, id := range []string{"n1", "n2", "n3", "n4"} {
+				w.node(id, func(n *model.Node) { n.Attributes = map[string]string{"rack": "r"} })
+			}
+			w.run(job("old", 30, 6, 1).Obj(), "old1", "n1")
+			w.run(job("young", 30, 6, 1).Obj(), "young1", "n2")
+			w.run(job("pin", 90, 4, 1).Change(func(j *model.Job) { j.NonPreemptible = true }).Count(2).Obj(), "p1", "n3", "p2", "n4")
+			w.job(job("new", 80, 9, 1).Count(2).Change(change).Obj())
+			for range 5 { // opens the breaker
+				out := w.plan("new")
+				if got := format(out); got != "new.g[0]@n1, new.g[1]@n2, old.g[0]#1@n3, stop old1, stop young1, young.g[0]#1@n4" {
+					t.Error(got)
+				}
+				if fault, ok := errors.AsType[*policy.Error](out.Fault); !ok || fault.Policy != "bad" {
+					t.Errorf("fault %v", out.Fault)
+				}
+			}
+			if v := w.plan("new").Version; v.Breaker.OpenError(w.now) == nil {
+				t.Error("the breaker is closed")
+			}
+		})
 	}
 }
 

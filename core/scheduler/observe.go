@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -22,19 +23,15 @@ func (s *Scheduler) observe(policies *policy.Set, eval *model.Evaluation, snap *
 	}
 	a.e.Preemption.Allowed = true
 	err = a.run()
-	version := a.e.Policy.Version
-	if fault, ok := errors.AsType[*policy.Error](err); ok {
-		if a.e.Policy.Consulted {
-			version.Breaker.RecordFault(now, fault)
-		}
-		out.Fault = fault
-		return nil
-	}
-	if err != nil {
+	fault, ok := errors.AsType[*policy.Error](err)
+	if err != nil && !ok {
 		return err
 	}
-	if a.e.Policy.Consulted {
-		version.Breaker.RecordSuccess()
+	fault = cmp.Or(fault, a.e.Policy.Ignored)
+	a.recordUse(fault)
+	if fault != nil {
+		out.Fault = fault
+		return nil
 	}
 	out.Observed = observations(a.finish().Plan)
 	return nil

@@ -35,7 +35,8 @@ type Outcome struct {
 	// preemption is only observed for the type of the job.
 	Observed []*model.Observation
 	// Fault is the error of the policy if it was at fault; nil: it was not. The plan
-	// then has no evictions, unless the default policy decided instead.
+	// then has no evictions, unless the default policy decided instead, or every call at fault
+	// was for evictions to which moves are an alternative.
 	Fault error
 	// Version decided about evictions; nil: the job was removed.
 	Version *policy.Version

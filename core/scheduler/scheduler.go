@@ -133,13 +133,12 @@ func (s *Scheduler) planJob(policies *policy.Set, eval *model.Evaluation, snap *
 	a.instance = instance
 	err = a.run()
 	version := a.e.Policy.Version
-	if fault, ok := errors.AsType[*policy.Error](err); ok {
-		if a.e.Policy.Consulted && !s.config.Hypothetical {
-			version.Breaker.RecordFault(now, fault)
-		}
+	fault, ok := errors.AsType[*policy.Error](err)
+	if !s.config.Hypothetical {
+		a.recordUse(cmp.Or(fault, a.e.Policy.Ignored))
+	}
+	if ok {
 		a, err = s.planAgain(a, version, fault)
-	} else if a.e.Policy.Consulted && !s.config.Hypothetical {
-		version.Breaker.RecordSuccess()
 	}
 	if err != nil {
 		return nil, err
@@ -196,6 +195,19 @@ func (s *Scheduler) newAttempt(policies *policy.Set, eval *model.Evaluation, sna
 	return &attempt{e: e, r: reconcile.New(snap, eval.JobKey(), e.Job, now, e.Plan, &s.buffers)}, nil
 }
 
+// recordUse has the circuit breaker of the version record its fault, or without one that it was
+// called successfully.
+func (a *attempt) recordUse(fault *policy.Error) {
+	use := &a.e.Policy
+	switch {
+	case !use.Consulted:
+	case fault != nil:
+		use.Version.Breaker.RecordFault(a.e.Now, fault)
+	default:
+		use.Version.Breaker.RecordSuccess()
+	}
+}
+
 // run plans the evaluation. It returns a *policy.Error if a policy is at fault.
 func (a *attempt) run() error {
 	job := a.e.Job
@@ -231,11 +243,15 @@ func (a *attempt) finish() *Outcome {
 	}
 	u.RecheckBy(a.r.RecheckAt())
 	a.recheckExpulsions(plan)
+	fault := e.Policy.Fault
+	if ignored := e.Policy.Ignored; fault == nil && ignored != nil {
+		fault = ignored
+	}
 	return &Outcome{
 		Plan: plan, Failed: u.Failed, Queued: u.Queued,
 		Classes: u.Classes, Escaped: u.Escaped, BlockedNodes: u.BlockedNodes,
 		RecheckAt: u.RecheckAt, Retries: a.r.Retries(), SearchesCut: u.SearchesCut,
-		Fault: e.Policy.Fault, Version: e.Policy.Version,
+		Fault: fault, Version: e.Policy.Version,
 	}
 }
 

@@ -137,7 +137,7 @@ func (g *gang) place(key string) (placed bool, err error) {
 	if e.Preemption.Allowed && e.Moves.Allowed() && !g.infeasible {
 		if placed, err := g.tryWithoutPreemption(true); err != nil || placed {
 			if placed {
-				preferEvictions(g, func() (bool, error) { return g.try(false) })
+				err = preferEvictions(g, func() (bool, error) { return g.try(false) })
 			}
 			return placed, err
 		}
@@ -147,7 +147,7 @@ func (g *gang) place(key string) (placed bool, err error) {
 
 // preferEvictions calls place, which places the gang by evictions, if the gang is placed with moves
 // that lose work. It restores the moves unless the evictions are preferred.
-func preferEvictions(g *gang, place func() (placed bool, err error)) {
+func preferEvictions(g *gang, place func() (placed bool, err error)) error {
 	e, group := g.e, g.e.Plan.GroupAt(g.start.plan)
 	var moved, evicted []*model.Allocation
 	for i := range group.Stops {
@@ -156,21 +156,25 @@ func preferEvictions(g *gang, place func() (placed bool, err error)) {
 		}
 	}
 	if !placement.LosesWork(e, moved) {
-		return
+		return nil
 	}
 	moves, before, placed := g.takeWay(), e.State.Freeze(), false
-	// A policy at fault has no part in moves.
-	if err := placement.WithoutMoves(e, func() (err error) { placed, err = place(); return err }); err == nil && placed {
+	err := placement.WithoutMoves(e, func() (err error) { placed, err = place(); return err })
+	if err == nil && placed {
 		group = e.Plan.GroupAt(g.start.plan)
 		for i := range group.Evictions {
 			evicted = append(evicted, e.State.Base.Alloc(group.Evictions[i].AllocID))
 		}
 		if placement.PrefersEvictions(e, before, evicted, moved) {
-			return
+			return nil
 		}
 	}
 	g.rollback()
 	moves.reinstate(g)
+	if e.Policy.Ignore(err) { // a policy at fault has no part in moves
+		return nil
+	}
+	return err
 }
 
 func newGang(e *placement.Evaluation, missing [][]reconcile.Missing, order []*model.Group) *gang {

@@ -149,11 +149,11 @@ func placeByMeans(g *gang) (placed bool, err error) {
 	}
 	if !placed && err == nil && e.Preemption.Allowed && e.Moves.Allowed() {
 		if err = e.WithoutPreemption(true, place); placed && err == nil {
-			preferEvictions(g, func() (placed bool, err error) {
+			err = preferEvictions(g, func() (placed bool, err error) {
 				placed, _, err = g.placeInDomains(g.bound)
 				return placed, err
 			})
-			return true, nil
+			return err == nil, err
 		}
 	}
 	if !placed && err == nil {

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cede-scheduler/cede/core/model"
@@ -21,6 +22,19 @@ type PolicyUse struct {
 	Consulted bool
 	// Fault is the error because of which the evaluation is planned again; nil: none.
 	Fault error
+	// Ignored is the first fault of a call for evictions to which moves were an alternative; nil:
+	// none. The moves take place, but the version was at fault nevertheless, and is not called again.
+	Ignored *policy.Error
+}
+
+// Ignore records the fault of a call for evictions to which moves are an alternative. It reports
+// whether err is such a fault.
+func (u *PolicyUse) Ignore(err error) bool {
+	fault, ok := errors.AsType[*policy.Error](err)
+	if ok && u.Ignored == nil {
+		u.Ignored = fault
+	}
+	return ok
 }
 
 // An Evaluation is one evaluation of a job that is being planned.

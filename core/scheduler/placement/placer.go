@@ -198,9 +198,10 @@ func (p *Placer) choose(m reconcile.Missing) (found, bool, error) {
 		return moves, true, nil
 	}
 	choice, ok, err := p.chooseEvictions()
-	evicts := ok && err == nil && (!movable || PrefersEvictions(p.e, p.e.State.Freeze(), choice.Victims, moved))
-	if movable && !evicts { // also if the policy is at fault: it has no part in moves
-		return moves, true, nil
+	switch {
+	case !movable:
+	case err == nil && (!ok || !PrefersEvictions(p.e, p.e.State.Freeze(), choice.Victims, moved)), p.e.Policy.Ignore(err):
+		return moves, true, nil // also if the policy is at fault: it has no part in moves
 	}
 	return found{Choice: choice}, ok, err
 }

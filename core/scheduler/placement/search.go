@@ -38,9 +38,12 @@ func (p *Placer) request() (preempt.Request, error) {
 }
 
 // request returns the request of a group without nodes and rules. Its longest-waiting
-// instance is missing since waitingSince.
+// instance is missing since waitingSince. It returns the fault of an earlier call, if there was one.
 func (e *Evaluation) request(g *model.Group, waitingSince int64) (preempt.Request, error) {
 	version := e.Policy.Version
+	if fault := e.Policy.Ignored; fault != nil {
+		return preempt.Request{}, fault
+	}
 	if open := version.Breaker.OpenError(e.Now); open != nil {
 		return preempt.Request{}, open
 	}
