@@ -276,6 +276,28 @@ func TestMoves_RecordFaultOfPolicy(t *testing.T) {
 	}
 }
 
+// A gang that moves do not complete is placed by evictions alone: what its first instance moves
+// would use capacity that the second one needs. The same holds for groups that are bound to a domain.
+func TestMoves_DoNotKeepGangWaiting(t *testing.T) {
+	t.Parallel()
+	for kind, change := range map[string]func(*model.Job){
+		"gang":  func(j *model.Job) { j.AllAtOnce = true },
+		"bound": func(j *model.Job) { j.Groups[0].Labels, j.Groups[0].Colocate = labels("me"), term("me", "rack") },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := movable(t)
+			for _, id := range []string{"n1", "n2"} {
+				w.node(id, func(n *model.Node) { n.Attributes = map[string]string{"rack": "r"} })
+			}
+			w.run(job("a", 30, 6, 1).Obj(), "a1", "n1")
+			w.run(job("b", 30, 4, 1).Obj(), "b1", "n2")
+			w.job(job("new", 80, 7, 1).Count(2).Change(change).Obj())
+			w.want("new", "new.g[0]@n1 over a1, new.g[1]@n2 over b1")
+		})
+	}
+}
+
 // A gang is placed after moves, without evictions, and one that fits without moves moves
 // nothing.
 func TestMoves_GangMovesOnlyIfNecessary(t *testing.T) {

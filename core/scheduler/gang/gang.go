@@ -252,8 +252,25 @@ func (g *gang) try(explain bool) (placed bool, err error) {
 	return true, g.revise(nil)
 }
 
-// placeGroups places groups in order, each instance on its best node.
+// placeGroups places groups in order, each instance on its best node. If not all of them can be
+// placed after moves, they are placed without any: what was moved uses free capacity and is not
+// evicted, so that later instances may lack a node that they have without the moves.
 func (g *gang) placeGroups() error {
+	e, moves := g.e, g.e.Moves.Proposed()
+	if err := g.placeInOrder(); err != nil || e.Unplaced.IsEmpty() || !e.Preemption.Allowed || e.Moves.Proposed() == moves {
+		return err
+	}
+	failed := g.takeWay()
+	err := placement.WithoutMoves(e, g.placeInOrder)
+	if err == nil && !e.Unplaced.IsEmpty() {
+		g.rollback()
+		failed.reinstate(g) // capacity of any node may help moves
+	}
+	return err
+}
+
+// placeInOrder places groups in order, each instance on its best node.
+func (g *gang) placeInOrder() error {
 	for _, group := range g.order {
 		if err := g.e.PlaceGroup(group, g.missing[group.Position]); err != nil {
 			return err

@@ -125,6 +125,9 @@ type MoveUse struct {
 // Allowed reports whether instances of other jobs may be moved to make room.
 func (u *MoveUse) Allowed() bool { return u.rate != nil }
 
+// Proposed returns the number of moves that were proposed, also of those that were taken back.
+func (u *MoveUse) Proposed() int { return len(u.moved) }
+
 // apply proposes moves. Their instances are no candidates for eviction until the plan is
 // committed: an eviction of an allocation that does not exist yet would never be.
 func (u *MoveUse) apply(s *proposal.State, moves []proposal.Move) {
