@@ -29,11 +29,11 @@ func (s *Scheduler) observe(policies *policy.Set, eval *model.Evaluation, snap *
 	}
 	fault = cmp.Or(fault, a.e.Policy.Ignored)
 	a.recordUse(fault)
-	if fault != nil {
+	if fault == nil {
+		out.Observed = observations(a.finish().Plan)
+	} else {
 		out.Fault = fault
-		return nil
 	}
-	out.Observed = observations(a.finish().Plan)
 	return nil
 }
 
