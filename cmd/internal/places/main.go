@@ -2,11 +2,12 @@
 // features that concern places: the search for the cheapest domain, relocation as a tie-break,
 // moves, and look-ahead. It prints a table in Markdown, each row as soon as its draws are played:
 // the median without the features, and the paired difference that they make, with its 95 %
-// interval. A difference whose interval excludes 0 is bold. Regret is the lost work of decisions
-// above that of the cheapest evictions, in each state that the run reached.
+// interval. A difference whose interval excludes 0 is bold. Fewer than five draws have ranges in
+// place of intervals, and nothing is bold. Regret is the lost work of decisions above that of the
+// cheapest evictions, in each state that the run reached.
 //
 //	go run ./cmd/internal/places -draws 30
-//	go run ./cmd/internal/places -spec examples/moderate-load/racks.yaml -seed 1001
+//	go run ./cmd/internal/places -spec examples/moderate-load/racks-spec.yaml -seed 1001
 package main
 
 import (
@@ -241,7 +242,7 @@ func countCascades(evicted []sim.Evicted) (n int) {
 }
 
 // row returns the cells of a comparison of runs in pairs: the median before, and the paired
-// difference, which is bold if its interval excludes 0.
+// difference, which is bold if its interval excludes 0 and the pairs suffice for an interval.
 func row(runs []play) string {
 	var b strings.Builder
 	list, chained := make([]compare.Run, len(runs)), [2][]float64{} // before, after
@@ -278,7 +279,7 @@ func row(runs []play) string {
 
 func signed(d statistics.Difference) string {
 	text := strings.ReplaceAll(compare.Signed(d.Interval), "-", "−")
-	if d.None() {
+	if d.Pairs < statistics.FewSamples || d.None() {
 		return text
 	}
 	return "**" + text + "**"

@@ -30,6 +30,9 @@ func TestRow_MarksDifferencesThatExcludeZero(t *testing.T) {
 	if chained := cells[2]; chained != " 3: **−2** " {
 		t.Errorf("cascades: %q", chained)
 	}
+	if few := row(runs[:8]); strings.Contains(few, "**") {
+		t.Errorf("4 draws: %q marks a range", few)
+	}
 	if pingPong := cells[3]; strings.Contains(pingPong, "**") || !strings.Contains(pingPong, "5: ") {
 		t.Errorf("ping-pong: %q", pingPong)
 	}
