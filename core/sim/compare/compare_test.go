@@ -158,7 +158,7 @@ func TestDocument_Sample(t *testing.T) {
 		want  string
 	}{
 		{1, 1, "One run of each scenario"},
-		{1, 4, "Median [range] of 4 paired runs of one workload: too few"},
+		{1, 4, "Median [range] of 4 paired runs of one workload: too few for an interval; use --draws 11 or --seeds 11. No difference: the range of the paired"},
 		{1, 5, "Median [95 % interval] of 5 paired runs of one workload; "},
 		{4, 5, "Median [range] of 20 paired runs of 4 workloads: too few"},
 		{5, 2, "Median [95 % interval] of 10 paired runs of 5 workloads; "},

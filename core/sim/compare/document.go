@@ -77,7 +77,7 @@ func (d *Document) Sample() string {
 		runs, samples = fmt.Sprintf("%d paired runs of %d workloads", d.Pairs, d.Workloads), d.Workloads
 	}
 	if samples < statistics.FewSamples {
-		return fmt.Sprintf("Median [range] of %s: too few for an interval; use --draws 11 or --seeds 11.", runs)
+		return fmt.Sprintf("Median [range] of %s: too few for an interval; use --draws 11 or --seeds 11. No difference: the range of the paired differences contains 0.", runs)
 	}
 	text := fmt.Sprintf("Median [95 %% interval] of %s; no difference: the interval of the paired differences contains 0.", runs)
 	if d.Workloads == 1 {
