@@ -81,12 +81,12 @@ type Roots []ed25519.PublicKey
 
 // Verify returns the ID of the root that has signed the bundle, or an error if none has.
 func (r Roots) Verify(b *Bundle) (keyID string, err error) {
-	where := b.Path
+	where, policy := b.Path, "P"
 	if b.Dir != "" {
-		where = b.Dir
+		where, policy = b.Dir, filepath.ToSlash(b.Dir)
 	}
 	if b.signature == nil {
-		return "", fmt.Errorf("%s is not signed; run `cede policy sign`", where)
+		return "", fmt.Errorf("%s is not signed; run `cede policy sign %s --key FILE`", where, policy)
 	}
 	for _, key := range r {
 		if KeyID(key) != b.signature.Key {

@@ -44,6 +44,15 @@ type Options struct {
 	Limits, MaxLimits policy.Limits
 }
 
+// verify returns the ID of the key that signed a bundle. Its error names the setting that lists
+// the trusted keys.
+func (o *Options) verify(b *bundle.Bundle) (keyID string, err error) {
+	if keyID, err = o.Roots.Verify(b); err != nil {
+		return "", fmt.Errorf("%w; policy.roots of each server lists the trusted keys", err)
+	}
+	return keyID, nil
+}
+
 // A Spec selects a policy and how to run it.
 type Spec struct {
 	Name    string         // default: the name in the bundle
@@ -168,7 +177,7 @@ func union(a, b []string) []string {
 // own replace the limits of the bundle.
 func (l *Loader) module(ctx context.Context, b *bundle.Bundle, own policy.Limits) (Module, error) {
 	if l.o.RequireSignature || b.Signed() && len(l.o.Roots) > 0 {
-		if _, err := l.o.Roots.Verify(b); err != nil {
+		if _, err := l.o.verify(b); err != nil {
 			return nil, err
 		}
 	}

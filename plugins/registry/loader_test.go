@@ -86,12 +86,12 @@ func TestLoad_RequiresSignatureIfConfigured(t *testing.T) {
 	strict := func(o *registry.Options) { o.RequireSignature, o.Roots = true, roots }
 	l, _ := newLoader(t, strict)
 	load(t, l, registry.Spec{Use: dir})
-	if _, err := l.Load(t.Context(), registry.Spec{Use: module(t, "calm", "calm")}); err == nil || !strings.Contains(err.Error(), "not signed") {
+	if _, err := l.Load(t.Context(), registry.Spec{Use: module(t, "calm", "calm")}); err == nil || !strings.Contains(err.Error(), "is not signed; run `cede policy sign P --key FILE`; policy.roots of each server lists the trusted keys") {
 		t.Error(err)
 	}
 	_, others := signed(t)
 	l, _ = newLoader(t, func(o *registry.Options) { o.Roots = others })
-	if _, err := l.Load(t.Context(), registry.Spec{Use: dir}); err == nil || !strings.Contains(err.Error(), "not one of") {
+	if _, err := l.Load(t.Context(), registry.Spec{Use: dir}); err == nil || !strings.Contains(err.Error(), "not one of the 1 trusted keys; policy.roots of each server lists the trusted keys") {
 		t.Error("untrusted signature was accepted:", err)
 	}
 }

@@ -131,7 +131,7 @@ func (h *PolicyHost) describeBundle(r policy.LoadRequest, spec *Spec, d *model.P
 	}
 	h.permitExecutables(b)
 	if len(h.o.Roots) > 0 && b.Signed() {
-		if d.Signer, err = h.o.Roots.Verify(b); err != nil {
+		if d.Signer, err = h.o.verify(b); err != nil {
 			return err
 		}
 	}
@@ -264,9 +264,9 @@ func (h *PolicyHost) open(ctx context.Context, v *model.PolicyVersion, module []
 func (h *PolicyHost) load(ctx context.Context, v *model.PolicyVersion, module []byte) (Module, error) {
 	if h.o.RequireSignature && !slices.Contains(h.signers(), v.Signer) {
 		if v.Signer == "" {
-			return nil, errors.New("not signed, but this server requires signatures")
+			return nil, errors.New("not signed, but policy.require_signature of this server is true")
 		}
-		return nil, fmt.Errorf("signed by %s, which is not one of the %d keys that this server trusts", v.Signer, len(h.o.Roots))
+		return nil, fmt.Errorf("signed by %s, which is not one of the %d keys in policy.roots of this server", v.Signer, len(h.o.Roots))
 	}
 	b := &bundle.Bundle{Code: module, Path: v.Name, Manifest: bundle.Manifest{Name: v.Name, Kind: bundle.Kind(v.Kind), Digest: v.Digest}}
 	switch b.Manifest.Kind {
