@@ -152,7 +152,7 @@ func TestCompare_ResumeRefusesOtherInput(t *testing.T) {
 			t.Errorf("%s: exit %d, stderr %s", name, exit, &w.Err)
 		}
 		// Without --resume a file with runs is refused as well.
-		if removes := strings.Contains(w.Err.String(), "remove the file and --resume"); removes != (tc.runs != "") {
+		if removes := strings.Contains(w.Err.String(), "remove the file and omit --resume"); removes != (tc.runs != "") {
 			t.Errorf("%s: wrong hint: %s", name, &w.Err)
 		}
 		// No command can resume a damaged file.

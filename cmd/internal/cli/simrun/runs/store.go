@@ -170,18 +170,18 @@ func (s *Store) readRecord(n int, line []byte) error {
 // refuseRecord returns an error for a line without a valid run. The other runs remain usable
 // without that line.
 func (s *Store) refuseRecord(n int, reason string) error {
-	return cmdutil.Usagef(fmt.Sprintf("remove line %d of the file to play its run again, or remove the file and --resume to start from the beginning", n),
+	return cmdutil.Usagef(fmt.Sprintf("remove line %d of the file to play its run again, or remove the file and omit --resume to start from the beginning", n),
 		"cannot resume %s: the run in line %d is damaged: %s", s.file, n, reason)
 }
 
 // refuseFile returns an error for a file that no command can resume.
 func (s *Store) refuseFile(reason string) error {
-	return cmdutil.Usagef("remove the file and --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
+	return cmdutil.Usagef("remove the file and omit --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
 }
 
 // refuse returns an error for runs of another command.
 func (s *Store) refuse(reason string) error {
-	return cmdutil.Usagef("add --resume to the interrupted command without other changes, or remove the file and --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
+	return cmdutil.Usagef("add --resume to the interrupted command without other changes, or remove the file and omit --resume to start from the beginning", "cannot resume %s: %s", s.file, reason)
 }
 
 // Check returns an error if a stored run is not one that the command plays, or has another
