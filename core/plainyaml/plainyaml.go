@@ -99,29 +99,13 @@ func lineWith(text []byte, from int, pattern *regexp.Regexp) int {
 // Fractions returns the numbers of a document of which the library would drop the fraction: the
 // fields that they set in a value are integers.
 func Fractions(node *yaml.Node, into reflect.Type) (problems []Problem) {
-	for into.Kind() == reflect.Pointer {
-		into = into.Elem()
-	}
-	for i, child := range node.Content {
-		switch {
-		case node.Kind == yaml.DocumentNode:
-			problems = append(problems, Fractions(child, into)...)
-		case node.Kind == yaml.SequenceNode && into.Kind() == reflect.Slice:
-			problems = append(problems, Fractions(child, into.Elem())...)
-		case node.Kind == yaml.MappingNode && into.Kind() == reflect.Struct && i%2 == 1:
-			if t := fieldsOf(into)[node.Content[i-1].Value]; t != nil {
-				problems = append(problems, Fractions(child, t)...)
+	walk(node, into, map[setting]bool{}, func(node *yaml.Node, into reflect.Type) {
+		if isInteger := into.Kind() >= reflect.Int && into.Kind() <= reflect.Uint64; isInteger && node.ShortTag() == "!!float" {
+			if x, err := strconv.ParseFloat(node.Value, 64); err == nil && x != math.Trunc(x) {
+				problems = append(problems, Problem{Line: node.Line, Message: fmt.Sprintf("expected %s, found the number %.60s", typeName(into, ""), node.Value)})
 			}
 		}
-	}
-	if node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
-	if isInteger := into.Kind() >= reflect.Int && into.Kind() <= reflect.Uint64; isInteger && node.ShortTag() == "!!float" {
-		if x, err := strconv.ParseFloat(node.Value, 64); err == nil && x != math.Trunc(x) {
-			problems = append(problems, Problem{Line: node.Line, Message: fmt.Sprintf("expected %s, found the number %.60s", typeName(into, ""), node.Value)})
-		}
-	}
+	})
 	return problems
 }
 
@@ -153,35 +137,62 @@ func RemoveDuplicates(node *yaml.Node) (problems []Problem) {
 // UnknownFields returns the fields of a document that a value does not have, as a decoder with
 // KnownFields does. Types with a decoder of their own report theirs.
 func UnknownFields(node *yaml.Node, into reflect.Type) (problems []Problem) {
+	walk(node, into, map[setting]bool{}, func(node *yaml.Node, into reflect.Type) {
+		fields := fieldsOf(into)
+		for i := 0; node.Kind == yaml.MappingNode && fields != nil && i+1 < len(node.Content); i += 2 {
+			if key := node.Content[i]; key.Kind == yaml.ScalarNode && fields[key.Value] == nil && !isMerge(key) {
+				problems = append(problems, unknown(key.Line, key.Value, fields))
+			}
+		}
+	})
+	return problems
+}
+
+// A setting is a node that sets a value of a type.
+type setting struct {
+	node *yaml.Node
+	into reflect.Type
+}
+
+// walk calls visit for every node that sets a part of a value, with the type of that part: aliases
+// and merged mappings as the nodes to which they refer. seen contains the settings that were
+// visited, because a node may contain itself. Types with a decoder of their own are not visited.
+func walk(node *yaml.Node, into reflect.Type, seen map[setting]bool, visit func(*yaml.Node, reflect.Type)) {
 	for into.Kind() == reflect.Pointer {
 		into = into.Elem()
 	}
 	for node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
-	if reflect.PointerTo(into).Implements(unmarshaler) {
-		return nil
+	if seen[setting{node, into}] || reflect.PointerTo(into).Implements(unmarshaler) {
+		return
 	}
+	seen[setting{node, into}] = true
+	visit(node, into)
 	fields := fieldsOf(into)
 	for i, child := range node.Content {
 		switch {
 		case node.Kind == yaml.DocumentNode:
-			problems = append(problems, UnknownFields(child, into)...)
+			walk(child, into, seen, visit)
 		case node.Kind == yaml.SequenceNode && into.Kind() == reflect.Slice:
-			problems = append(problems, UnknownFields(child, into.Elem())...)
+			walk(child, into.Elem(), seen, visit)
 		case node.Kind == yaml.MappingNode && fields != nil && i%2 == 1:
 			switch key := node.Content[i-1]; {
 			case fields[key.Value] != nil:
-				problems = append(problems, UnknownFields(child, fields[key.Value])...)
-			case key.ShortTag() == "!!merge":
-				problems = append(problems, UnknownFields(child, into)...)
-			case key.Kind == yaml.ScalarNode:
-				problems = append(problems, unknown(key.Line, key.Value, fields))
+				walk(child, fields[key.Value], seen, visit)
+			case isMerge(key) && child.Kind == yaml.SequenceNode:
+				for _, merged := range child.Content {
+					walk(merged, into, seen, visit)
+				}
+			case isMerge(key):
+				walk(child, into, seen, visit)
 			}
 		}
 	}
-	return problems
 }
+
+// isMerge reports whether the value of a key is merged into the mapping with the key.
+func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
 
 var unmarshaler = reflect.TypeFor[yaml.Unmarshaler]()
 

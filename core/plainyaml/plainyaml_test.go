@@ -100,3 +100,25 @@ func TestFractions_AreThoseOfIntegers(t *testing.T) {
 		}
 	}
 }
+
+// Aliases and merged mappings set the fields that they would set in full, once each. A mapping may be
+// merged into itself.
+func TestUnknownFields_FollowAliases(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"<<: &x {size: 1}", `[line 1: unknown field "size": must be config, count, kind, level, names, on, parts, share]`},
+		{"parts:\n- &x {size: 1}\n- *x\n- <<: [*x, *x]", `[line 2: unknown field "size": must be share]`},
+		{"&x count: 1\n<<: &y {level: 1.5, <<: *y}", "[line 2: expected an integer, found the number 1.5]"},
+		{"parts:\n- &x\n  size: 1\n  <<: *x", `[line 3: unknown field "size": must be share]`},
+		{"parts:\n- &x {<<: [*x, *x]}\n- {<<: [*x, *x]}", "[]"},
+		{"config: &x {x: *x, level: 1.5}", "[]"},
+	} {
+		var node yaml.Node
+		if err := yaml.Unmarshal([]byte(c.text), &node); err != nil {
+			t.Fatal(err)
+		}
+		into := reflect.TypeFor[document]()
+		if got := fmt.Sprint(append(plainyaml.UnknownFields(&node, into), plainyaml.Fractions(&node, into)...)); got != c.want {
+			t.Errorf("%q: %s, want %s", c.text, got, c.want)
+		}
+	}
+}

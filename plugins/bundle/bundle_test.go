@@ -230,6 +230,15 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
+// A mapping that is merged into itself is a problem like others.
+func TestParseManifest_ReportsMergeWithItself(t *testing.T) {
+	_, err := bundle.ParseManifest("policy.yaml", []byte("name: p\nrules: {lost: lost_work}\nlimits: &l\n  fuel: 1\n  fule: 2\n  <<: *l\n"))
+	if err == nil || !strings.Contains(err.Error(), "'l' value contains itself") || strings.Count(err.Error(), `unknown field "fule"`) != 1 {
+		t.Error(err)
+	}
+}
+
+
 func TestHookNames_NamesEveryHook(t *testing.T) {
 	t.Parallel()
 	all := policy.HookDelta | policy.HookScoreVictims | policy.HookSelectVictims | policy.HookScoreOptions | policy.HookPreemptBindings
