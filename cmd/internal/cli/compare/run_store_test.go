@@ -224,7 +224,11 @@ func TestCompare_InterruptKeepsRunsOfEachComparison(t *testing.T) {
 	if len(w.Files) != 2 {
 		t.Errorf("got %d files of two comparisons", len(w.Files))
 	}
-	// The same command, started twice, does not lose the runs of the other process.
+	// The same command, started twice, does not lose the runs of the other process. A copied line
+	// is one run.
+	for name, text := range w.Files {
+		w.Files[name] = text + text
+	}
 	again.Interrupted()
 	lines := 0
 	for _, text := range w.Files {
