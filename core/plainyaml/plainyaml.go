@@ -120,7 +120,7 @@ func RemoveDuplicates(node *yaml.Node) (problems []Problem) {
 		switch {
 		case key.Kind != yaml.ScalarNode:
 		case duplicate:
-			problems = append(problems, Problem{Line: key.Line, Message: fmt.Sprintf("%.60s is given twice, first on line %d; remove one of the two", key.Value, line)})
+			problems = append(problems, Problem{Line: key.Line, Message: fmt.Sprintf("%s is given twice, first on line %d; remove one of the two", printable(key.Value), line)})
 			node.Content = slices.Delete(node.Content, i, i+2)
 			continue
 		default:
@@ -132,6 +132,15 @@ func RemoveDuplicates(node *yaml.Node) (problems []Problem) {
 		problems = append(problems, RemoveDuplicates(below)...)
 	}
 	return problems
+}
+
+// printable returns a key as it is, or in quotes if it is empty, long, or contains characters that
+// would change the output, such as line ends and escape sequences.
+func printable(key string) string {
+	if quoted := fmt.Sprintf("%.60q", key); key == "" || len(quoted) != len(key)+2 {
+		return quoted
+	}
+	return key
 }
 
 // UnknownFields returns the fields of a document that a value does not have, as a decoder with

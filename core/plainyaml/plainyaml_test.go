@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -119,6 +120,21 @@ func TestUnknownFields_FollowAliases(t *testing.T) {
 		into := reflect.TypeFor[document]()
 		if got := fmt.Sprint(append(plainyaml.UnknownFields(&node, into), plainyaml.Fractions(&node, into)...)); got != c.want {
 			t.Errorf("%q: %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+// Names of duplicate keys are one line without escape sequences, however the keys are written.
+func TestRemoveDuplicates_ReportsPrintableNames(t *testing.T) {
+	for key, want := range map[string]string{
+		"count": "count", "größe": "größe", `""`: `""`, `"a\nb"`: `"a\nb"`, `"\e[1m"`: `"\x1b[1m"`, strings.Repeat("x", 70): `"` + strings.Repeat("x", 60) + `"`,
+	} {
+		var node yaml.Node
+		if err := yaml.Unmarshal([]byte(key+": 1\n"+key+": 2\n"), &node); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(plainyaml.RemoveDuplicates(&node)); got != "[line 2: "+want+" is given twice, first on line 1; remove one of the two]" {
+			t.Errorf("%s: %s", key, got)
 		}
 	}
 }
