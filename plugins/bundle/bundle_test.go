@@ -238,7 +238,6 @@ func TestParseManifest_ReportsMergeWithItself(t *testing.T) {
 	}
 }
 
-
 func TestHookNames_NamesEveryHook(t *testing.T) {
 	t.Parallel()
 	all := policy.HookDelta | policy.HookScoreVictims | policy.HookSelectVictims | policy.HookScoreOptions | policy.HookPreemptBindings

@@ -257,11 +257,12 @@ func (g *gang) try(explain bool) (placed bool, err error) {
 // evicted, so that later instances may lack a node that they have without the moves.
 func (g *gang) placeGroups() error {
 	e, moves := g.e, g.e.Moves.Proposed()
-	if err := g.placeInOrder(); err != nil || e.Unplaced.IsEmpty() || !e.Preemption.Allowed || e.Moves.Proposed() == moves {
+	place := func() error { return placeInOrder(e, g.order, g.missing) }
+	if err := place(); err != nil || e.Unplaced.IsEmpty() || !e.Preemption.Allowed || e.Moves.Proposed() == moves {
 		return err
 	}
 	failed := g.takeWay()
-	err := placement.WithoutMoves(e, g.placeInOrder)
+	err := placement.WithoutMoves(e, place)
 	if err == nil && !e.Unplaced.IsEmpty() {
 		g.rollback()
 		failed.reinstate(g) // capacity of any node may help moves
@@ -269,10 +270,10 @@ func (g *gang) placeGroups() error {
 	return err
 }
 
-// placeInOrder places groups in order, each instance on its best node.
-func (g *gang) placeInOrder() error {
-	for _, group := range g.order {
-		if err := g.e.PlaceGroup(group, g.missing[group.Position]); err != nil {
+// placeInOrder places the missing instances of groups in order, each on its best node.
+func placeInOrder(e *placement.Evaluation, order []*model.Group, missing [][]reconcile.Missing) error {
+	for _, group := range order {
+		if err := e.PlaceGroup(group, missing[group.Position]); err != nil {
 			return err
 		}
 	}
