@@ -343,7 +343,7 @@ await story("comparison narrow and dark", "/ui/compare", async () => {
 }, { viewport: { width: 360, height: 720 }, colorScheme: "dark" });
 await story("comparison refused", "/ui/compare", async () => {
   const bad = scenario("bad", "policies: [{name: x, use: /bin/true}]");
-  const [request] = await Promise.all([page.waitForRequest("**/v1/comparisons"), submitComparison("bad.yaml", bad, [/^default built in/, /^nomad built in/], "nomad")]);
+  const [request] = await Promise.all([page.waitForRequest((r) => r.method() === "POST" && r.url() === url + "/v1/comparisons"), submitComparison("bad.yaml", bad, [/^default built in/, /^nomad built in/], "nomad")]);
   check(request.postDataJSON().Policies.join() === "nomad,default", "the baseline is not the first policy of the request");
   await page.getByRole("alert").getByText('"/bin/true" is not a built-in policy').first().waitFor();
 });
