@@ -192,13 +192,7 @@ func TestAgent_ReportsWhyAllocsOfRestoredServersWereStopped(t *testing.T) {
 				start(t, c, config)
 				settle(time.Second)
 			}
-			c.do(func() {
-				for id, a := range c.allocs {
-					before := *a
-					before.Run, before.Status = true, agent.StatusRunning
-					c.allocs[id] = &before
-				}
-			})
+			c.restore()
 			settle(time.Second)
 			for id, want := range map[string]agent.Update{
 				"stopped": {Status: agent.StatusComplete, Text: "preempted"}, "ended": {Status: agent.StatusComplete}, "kept": {Status: agent.StatusRunning},
@@ -226,13 +220,7 @@ func TestAgent_ReportsWhyAllocsStopDuringRestore(t *testing.T) {
 			settle(500 * time.Millisecond)
 			c.stop("again", "stopped")
 			settle(2 * time.Second)
-			c.do(func() {
-				for id, a := range c.allocs {
-					before := *a
-					before.Run, before.Status = true, agent.StatusRunning
-					c.allocs[id] = &before
-				}
-			})
+			c.restore()
 			settle(time.Second)
 			c.stop("stopped")
 			settle(time.Second)

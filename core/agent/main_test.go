@@ -146,6 +146,17 @@ func (c *cluster) unwant(ids ...string) {
 	}
 }
 
+// restore restores a state in which every allocation ran.
+func (c *cluster) restore() {
+	c.do(func() {
+		for id, a := range c.allocs {
+			before := *a
+			before.Run, before.Status = true, agent.StatusRunning
+			c.allocs[id] = &before
+		}
+	})
+}
+
 // status returns the last reported status of an allocation.
 func (c *cluster) status(id string) agent.Status {
 	c.mu.Lock()

@@ -127,7 +127,7 @@ func (g *gang) place(key string) (placed bool, err error) {
 	e.Plan.Bind(key)
 	defer e.Plan.Unbind()
 	// A gang that fits into free capacity must never evict or move, and the greedy attempt
-	// might. Nor must one evict that fits after moves.
+	// might. Moves come before evictions: see preferEvictions.
 	if (e.Preemption.Allowed || e.Moves.Allowed()) && !g.isKnownInfeasible() {
 		if placed, err := g.tryWithoutPreemption(false); placed || err != nil {
 			return placed, err
